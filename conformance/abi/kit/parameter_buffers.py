@@ -30,7 +30,7 @@ class Found:
 
 
 def signature(*arguments: tuple[str, str]) -> str:
-    """The signature of a kernel k whose arguments have these names and types."""
+    """Return the signature of a kernel k whose arguments have these names and types."""
     return f"k({', '.join(f'{name}*' if type_ == 'ptr' else f'{type_} {name}' for name, type_ in arguments)})"
 
 

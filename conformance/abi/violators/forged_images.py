@@ -60,7 +60,7 @@ FIELDS = [
 
 
 def devices(adapter: Any) -> list[str]:
-    """The targets of the machine."""
+    """Return the targets of the machine."""
     return sorted({device.target for device in adapter.runtime.machine.topology.devices})
 
 

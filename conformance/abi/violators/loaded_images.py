@@ -13,7 +13,7 @@ from .kernel_buffers import reading, sorted_by
 
 
 def names_of(adapter: Any, module: int) -> list[str]:
-    """The names of a module's kernels, in its order."""
+    """Return the names of a module's kernels, in its order."""
     loaded = dict(adapter.runtime.handles.live("module"))[module]
     return [kernel.name for kernel in loaded.fatbin.metadata.kernels]
 

@@ -13,7 +13,7 @@ TRANSPORTS = ("nvlink", "pcie", "rdma", "network")
 
 
 def devices_of(nodes: int = 2, per_node: int = 2) -> list[int]:
-    """The ids of `machine`'s devices, in its order: 10, 11, ... on the first node, 20, 21, ... on the second."""
+    """Return the ids of `machine`'s devices, in its order: 10, 11, ... on the first node, 20, 21, ... on the second."""
     return [10 * node + at for node in range(1, nodes + 1) for at in range(per_node)]
 
 
@@ -69,14 +69,14 @@ def device(number: int, memory_bytes: int = MEMORY) -> dict[str, Any]:
 def link(
     name: str, a: int | str, b: int | str, bandwidth: int, latency: int, kind: str, credits: int
 ) -> dict[str, Any]:
-    """A link, with all of its members."""
+    """Return a link, with all of its members."""
     return {
         "name": name, "a": a, "b": b, "bandwidth": bandwidth, "latency": latency, "kind": kind, "credits": credits
     }  # fmt: skip
 
 
 def text(*, change: Callable[[dict[str, Any]], Any] | None = None, **arguments: Any) -> str:
-    """The JSON text of a `machine`, after a change."""
+    """Return the JSON text of a `machine`, after a change."""
     document = machine(**arguments)
     if change is not None:
         change(document)

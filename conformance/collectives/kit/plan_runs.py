@@ -65,7 +65,7 @@ def vector(extent: int) -> str:
 
 
 def fp32(values: Sequence[Any], shape: Sequence[int] | None = None) -> Tensor:
-    """A tensor of numbers."""
+    """Return a tensor of numbers."""
     found = tensor_of("fp32", values)
     return found if shape is None else Tensor("fp32", tuple(shape), found.data)
 

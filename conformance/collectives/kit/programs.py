@@ -49,17 +49,17 @@ def issue(
 
 
 def awaits(result: str, future: str) -> str:
-    """The wait for a future."""
+    """Return the wait for a future."""
     return f"{result} = tessera.await {future}"
 
 
 def returns(values: str, types: str = "tensor<8xfp32>") -> str:
-    """The end of the function."""
+    """Return the end of the function."""
     return f'"tessera.graph.return"({values}) : ({types}) -> ()'
 
 
 def binary(result: str, name: str, a: str, b: str, type_: str = "tensor<8xfp32>") -> str:
-    """An elementwise operation of two operands of one type."""
+    """Return an elementwise operation of two operands of one type."""
     return f'{result} = "tessera.graph.{name}"({a}, {b}) : ({type_}, {type_}) -> {type_}'
 
 

@@ -12,7 +12,7 @@ from .programs import BRANCHED, T, awaits, branch, issue, program, returns
 
 
 def send(result: str, value: str, attributes: str, type_: str = T) -> str:
-    """A send in the form of section 2.1."""
+    """Return a send in the form of section 2.1."""
     return issue(result, value, attributes, "send", type_)
 
 
@@ -27,7 +27,7 @@ def rows_of(ranks: int, dtype: str = "fp32", count: int = 8) -> list[Tensor]:
 
 
 def run(impl: Any, text: str, inputs: list[dict[str, Tensor]], **more: Any) -> Observation:
-    """The observation of @f on every rank."""
+    """Return the observation of @f on every rank."""
     answer: Observation = impl.collectives.execute(text=text, function="f", ranks=inputs, **more)
     return answer
 

@@ -11,7 +11,7 @@ MICROSECOND = 10**6
 
 
 def compute(name: str, picoseconds: int, after: Sequence[str] = (), **more: Any) -> dict[str, Any]:
-    """A computation."""
+    """Return a computation."""
     return {"id": name, "queue": "compute", "picoseconds": picoseconds, "after": list(after), **more}
 
 
@@ -25,7 +25,7 @@ def comm(
     root: int = 0,
     **more: Any,
 ) -> dict[str, Any]:
-    """A collective."""
+    """Return a collective."""
     collective = {"operation": operation, "algorithm": algorithm, "bytes": size, "chunk_bytes": chunk_bytes}
     if operation == "broadcast":
         collective["root"] = root

@@ -47,7 +47,7 @@ WHOLE = (slice(None),)
 
 
 def half_steps(data: Sequence[Fraction], wire: str, block: int, parts: Sequence[slice] = WHOLE) -> list[Fraction]:
-    """The bound of each element of a flat tensor in blocks, which begin anew in each of its parts."""
+    """Return the bound of each element of a flat tensor in blocks, which begin anew in each of its parts."""
     bounds: list[Fraction] = []
     for values in map(data.__getitem__, parts):
         starts = range(0, len(values), block)
@@ -57,7 +57,7 @@ def half_steps(data: Sequence[Fraction], wire: str, block: int, parts: Sequence[
 
 
 def rows_of(shape: Sequence[int]) -> list[slice]:
-    """The rows of a tensor, as parts of the flat one; a tensor of one axis or none is one row."""
+    """Return the rows of a tensor, as parts of the flat one; a tensor of one axis or none is one row."""
     columns = shape[-1] if shape else 1
     return [slice(first, first + columns) for first in range(0, prod(shape), max(columns, 1))]
 

@@ -42,7 +42,7 @@ def pipeline(clause: str, name: str, description: str, change: Change) -> Violat
 
 
 def place(unit: Unit) -> tuple[str, int]:
-    """The name of a unit without its number, and the number."""
+    """Return the name of a unit without its number, and the number."""
     name = unit.id.rstrip("0123456789")
     return name, int(unit.id[len(name) :] or 0)
 

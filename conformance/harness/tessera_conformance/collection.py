@@ -44,7 +44,7 @@ class CollectedSuite:
         self.items = collector.items
 
     def index(self) -> dict[str, IndexedCase]:
-        """Every case by its id."""
+        """Return every case by its id."""
         cases = [(item.nodeid, item.stash[CASE]) for item in self.items]
         return {
             case.id: IndexedCase(node, tuple(case.clause_ids), tuple(case.needs), tuple(case.levels))

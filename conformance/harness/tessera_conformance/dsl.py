@@ -70,7 +70,7 @@ def type_of(value: Tensor) -> str:
 
 
 def type_text(dtype: str, shape: tuple[int, ...]) -> str:
-    """The type of a tensor, or of a scalar."""
+    """Return the type of a tensor, or of a scalar."""
     return f"tensor<{'x'.join(map(str, shape))}x{dtype}>" if shape else dtype
 
 

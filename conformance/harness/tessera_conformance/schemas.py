@@ -134,7 +134,7 @@ def _pattern(pattern: str, schema: Any) -> Check:
 
 
 def _each(schema: Any, whole: Any) -> Check:
-    """Every item of a list, or every name in an object."""
+    """Return every item of a list, or every name in an object."""
     check = check_of(schema)
     return lambda value: all(map(check, value))
 
@@ -200,7 +200,7 @@ TENSOR = "tessera:protocol/messages#/$defs/tensor"
 
 @cache
 def schemas() -> Mapping[str, dict[str, Any]]:
-    """Every schema file of the project, by `$id`."""
+    """Return every schema file of the project, by `$id`."""
     documents = {}
     for path in sorted(schemas_directory().rglob("*.schema.json")):
         document = json.loads(path.read_text(encoding="utf-8"))

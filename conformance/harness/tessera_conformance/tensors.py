@@ -111,17 +111,17 @@ class Tensor:
         return hashlib.sha256(self.data).hexdigest()
 
     def words(self) -> np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]:
-        """The storage codes as unsigned integers, flat; two per complex element."""
+        """Return the storage codes as unsigned integers, flat; two per complex element."""
         import numpy as np
 
         return np.frombuffer(self.data, dtype=f"<u{self.format.word_bytes}")
 
     def bits(self) -> str:
-        """The words as hexadecimal digits, most significant digit first."""
+        """Return the words as hexadecimal digits, most significant digit first."""
         return _reversed_words(self.data, self.format.word_bytes).hex()
 
     def index_of(self, element: int) -> list[int]:
-        """The multi-dimensional index of a flat element number."""
+        """Return the multi-dimensional index of a flat element number."""
         index = []
         for extent in reversed(self.shape):
             element, place = divmod(element, extent)
@@ -130,13 +130,13 @@ class Tensor:
 
     @classmethod
     def from_words(cls, dtype: str, shape: Sequence[int], words: Sequence[int]) -> Tensor:
-        """A tensor from its storage codes, row-major."""
+        """Return a tensor from its storage codes, row-major."""
         width = _format(dtype).word_bytes
         return cls(dtype, tuple(shape), b"".join(int(word).to_bytes(width, "little") for word in words))
 
     @classmethod
     def from_bits(cls, dtype: str, shape: Sequence[int], bits: str) -> Tensor:
-        """A tensor from the hexadecimal digits of `bits()`."""
+        """Return a tensor from the hexadecimal digits of `bits()`."""
         width = _format(dtype).word_bytes
         try:
             raw = bytes.fromhex(bits)
@@ -149,7 +149,7 @@ class Tensor:
         return cls(dtype, tuple(shape), _reversed_words(raw, width))
 
     def to_message(self, exchange: Path | None = None) -> dict[str, Any]:
-        """The wire form; a tensor larger than `INLINE_LIMIT` becomes a file in `exchange` where one is given."""
+        """Return the wire form; a tensor larger than `INLINE_LIMIT` becomes a file in `exchange` where one is given."""
         body: dict[str, Any] = {"dtype": self.dtype, "shape": list(self.shape)}
         if exchange is not None and len(self.data) > INLINE_LIMIT:
             path = exchange / f"{self.sha256}.bin"
@@ -218,7 +218,7 @@ def _format(dtype: str) -> ElementFormat:
 
 
 def _reversed_words(words: bytes, width: int) -> bytes:
-    """The bytes of each word in the other order."""
+    """Return the bytes of each word in the other order."""
     if width == 1:
         return words
     turned = array({2: "H", 4: "I", 8: "Q"}[width], words)

@@ -117,7 +117,7 @@ Model: TypeAlias = Callable[..., Sequence[Number]]
 
 
 def function(name: str, *operands: Number) -> Number:
-    """An elementary function."""
+    """Return an elementary function."""
     first, format_ = operands[0], operands[0].arithmetic.format
     ideal = EXACT.function(name, format_, *(operand.ideal for operand in operands))
     actual = first.arithmetic.steps.function(name, format_, *(operand.actual for operand in operands))
@@ -140,7 +140,7 @@ def sigmoid(x: Number) -> Number:
 
 
 def total(terms: Sequence[Number]) -> Number:
-    """A sum from left to right: no other order has a larger error."""
+    """Return a sum from left to right: no other order has a larger error."""
     return reduce(lambda a, b: a + b, terms)
 
 

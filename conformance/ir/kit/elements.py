@@ -40,13 +40,13 @@ def integer_edges(dtype: str, *, zero: bool = True) -> Tensor:
 
 
 def every_code(dtype: str) -> Tensor:
-    """All codes of an 8- or 16-bit dtype, in order."""
+    """Return all codes of an 8- or 16-bit dtype, in order."""
     count = 1 << (8 * tensor(dtype, 0).format.word_bytes)
     return codes(dtype, (count,), range(count))
 
 
 def nearest(dtype: str, *numbers: float | Fraction) -> Tensor:
-    """The numbers of `dtype` nearest to each of `numbers`, with the next one below and above."""
+    """Return the numbers of `dtype` nearest to each of `numbers`, with the next one below and above."""
     format_ = float_format(dtype)
     neighbours: list[int] = []
     for number in numbers:
@@ -77,6 +77,6 @@ def every_element(dtype: str, shape: tuple[int, ...], seed: int = USUAL) -> Tens
 
 
 def magnitudes(values: Tensor) -> Tensor:
-    """The same floats without their signs."""
+    """Return the same floats without their signs."""
     sign = float_format(values.dtype).sign_bit
     return codes(values.dtype, values.shape, [word & (sign - 1) for word in values.words().tolist()])

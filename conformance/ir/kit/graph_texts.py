@@ -10,7 +10,7 @@ MATRIX = "tensor<2x2xfp32>"
 
 
 def module(*members: str, name: str = "m") -> str:
-    """A module around functions and meshes; the first member's first line is line 2."""
+    """Return a module around functions and meshes; the first member's first line is line 2."""
     return "\n".join(['"builtin.module"() ({', *members, f'}}) {{sym_name = "{name}"}} : () -> ()']) + "\n"
 
 
@@ -36,17 +36,17 @@ def func(
 
 
 def softmax(operand: str, result: str, more: str = "") -> str:
-    """An operation of one operand and one result, of one type."""
+    """Return an operation of one operand and one result, of one type."""
     return f'{result} = "tessera.graph.softmax"({operand}){more} : ({MATRIX}) -> {MATRIX}'
 
 
 def returns(value: str) -> str:
-    """The end of a function."""
+    """Return the end of a function."""
     return f'"tessera.graph.return"({value}) : ({MATRIX}) -> ()'
 
 
 def branch(then: Sequence[str], otherwise: Sequence[str], result: str = "%r", condition: str = "(%c) ") -> str:
-    """A branch that yields one value from each of its regions, lists of operations."""
+    """Return a branch that yields one value from each of its regions, lists of operations."""
     return "\n    ".join(
         [
             f'{result} = "tessera.graph.if"{condition}({{',
@@ -59,5 +59,5 @@ def branch(then: Sequence[str], otherwise: Sequence[str], result: str = "%r", co
 
 
 def yields(value: str) -> str:
-    """The end of a region."""
+    """Return the end of a region."""
     return f'"tessera.graph.yield"({value}) : ({MATRIX}) -> ()'

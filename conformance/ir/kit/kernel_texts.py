@@ -27,17 +27,17 @@ class Value:
 
 
 def buffer(dtype: str, *shape: int) -> str:
-    """The type of a buffer in global memory."""
+    """Return the type of a buffer in global memory."""
     return _memref(dtype, shape, "global")
 
 
 def shared(dtype: str, *shape: int) -> str:
-    """The type of a tile in shared memory."""
+    """Return the type of a tile in shared memory."""
     return _memref(dtype, shape, "shared")
 
 
 def fragment(dtype: str, m: int, n: int, k: int) -> str:
-    """The type of the operand of a matrix instruction."""
+    """Return the type of the operand of a matrix instruction."""
     return f"fragment<{m},{n},{k},{dtype}>"
 
 
@@ -100,7 +100,7 @@ class KernelText:
     # Values of a lane
 
     def constant(self, value: bool | int | float, dtype: str = "int32") -> Value:
-        """A number."""
+        """Return a number."""
         written = float(value) if dtype not in ("bool", "int8", "int16", "int32", "int64") else value
         return self._one("tessera.graph.constant", gives=dtype, value=written)
 
@@ -114,17 +114,17 @@ class KernelText:
         return self._one(f"tessera.tile.{what}", gives="int32", axis=axis)
 
     def lane(self) -> Value:
-        """The number of the lane in its warp."""
+        """Return the number of the lane in its warp."""
         return self._one("tessera.tile.lane_id", gives="int32")
 
     def warp(self) -> Value:
-        """The number of the warp in its block."""
+        """Return the number of the warp in its block."""
         return self._one("tessera.tile.warp_id", gives="int32")
 
     # Memory
 
     def load(self, memory: Value, *indices: Value) -> Value:
-        """An element of a memref."""
+        """Return an element of a memref."""
         return self._one("tessera.tile.load", memory, *indices, gives=_dtype(memory))
 
     def store(self, value: Value, memory: Value, *indices: Value) -> None:
@@ -132,7 +132,7 @@ class KernelText:
         self.op("tessera.tile.store", value, memory, *indices)
 
     def allocate(self, dtype: str, *shape: int) -> Value:
-        """A tile in shared memory."""
+        """Return a tile in shared memory."""
         return self._one("tessera.tile.shared.alloc", gives=shared(dtype, *shape))
 
     def copy(self, source: Value, destination: Value, *indices: Value, bytes: int = 16) -> None:
@@ -257,7 +257,7 @@ def line(result: str, name: str, operands: Mapping[str, str], gives: str, **attr
 
 
 def returning(**values: str) -> str:
-    """The end of a function that returns these values, types by name: `returning(y="tensor<2xfp32>")`."""
+    """Return the end of a function that returns these values, types by name: `returning(y="tensor<2xfp32>")`."""
     return _terminator("return", [Value(f"%{name}", type_) for name, type_ in values.items()])
 
 

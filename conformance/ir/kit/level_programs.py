@@ -63,7 +63,7 @@ def executed_text(
 def results_of_text(
     impl: Implementation, check: Check, text: str, at: str, target: str = "sm_90", **inputs: Tensor
 ) -> list[Any]:
-    """The values that the function `f` of a text returns."""
+    """Return the values that the function `f` of a text returns."""
     return list(check.returns(executed_text(impl, text, at, target, "f", **inputs))["outputs"])
 
 
@@ -152,7 +152,7 @@ class Lowered:
         return [name for name, kind in self.kinds.items() if kind == "kernel"]
 
     def operations(self, name: str = "") -> list[Mapping[str, Any]]:
-        """The operations of one name, or all, of every function in order."""
+        """Return the operations of one name, or all, of every function in order."""
         every = [operation for function in self.functions.values() for operation in function.operations]
         return [operation for operation in every if name in ("", operation["name"].strip('"'))]
 
@@ -165,7 +165,7 @@ def lowered(
     target: str = "sm_90",
     schedule: Mapping[str, Any] | None = None,
 ) -> Lowered:
-    """A program lowered to a level for a target."""
+    """Return a program lowered to a level for a target."""
     stated = _stated(target=target, schedule=schedule or {})
     answer = check.accepts(impl.language.lower(source=source, to=to, **stated))
     functions, kinds, attributes = {}, {}, {}
@@ -179,7 +179,7 @@ def lowered(
 def emitted(
     impl: Implementation, check: Check, source: str, to: str, target: str, schedule: Mapping[str, Any] | None = None
 ) -> str:
-    """The text of a program for a vendor's tools: to `llvm`, `ptx` or `amdgcn`."""
+    """Return the text of a program for a vendor's tools: to `llvm`, `ptx` or `amdgcn`."""
     stated = _stated(target=target) | ({} if schedule is None else {"schedule": schedule})
     text = check.accepts(impl.language.lower(source=source, to=to, **stated))["text"]
     assert isinstance(text, str)

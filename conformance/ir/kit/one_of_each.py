@@ -22,7 +22,7 @@ DTYPES = ("fp32", "complex64")
 
 
 def one_of_each(dtypes: Collection[str] = DTYPES) -> list[Any]:
-    """A vector of each operation, as parameters of a test; a program has one statement besides its return."""
+    """Return a vector of each operation, as parameters of a test; a program has one statement besides its return."""
     found: dict[str, list[Vector]] = {}
     for topic in TOPICS:
         for vector in load(f"ir/{topic}"):

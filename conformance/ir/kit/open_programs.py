@@ -47,7 +47,7 @@ def numbers(*values: Values, dtype: str = "int32") -> list[Tensor]:
 
 
 def scalar(*body: str) -> str:
-    """A program of a func with an int32 and a bool."""
+    """Return a program of a func with an int32 and a bool."""
     return program(*body, parameters="a: int32, c: bool", result="int32")
 
 
@@ -55,7 +55,7 @@ CALLER = func("return g(a);", parameters="a: int32", result="int32")
 
 
 def picking(expression: str) -> str:
-    """A program of a func with an int32 and a row."""
+    """Return a program of a func with an int32 and a row."""
     return returning(expression, "a: int32, V: tensor<3xint32>")
 
 

@@ -18,14 +18,14 @@ SYNTAX: Mapping[str, Any] = {"category": "syntax", "phase": ("lex", "parse")}
 
 
 def evaluate(impl: Implementation, check: Check, source: str, function: str = "f", **inputs: Tensor) -> list[Any]:
-    """The values that a function returns, computed at the level of the run."""
+    """Return the values that a function returns, computed at the level of the run."""
     level = {} if impl.level == "strict" else {"level": impl.level}
     value = check.returns(impl.language.execute(source=source, function=function, inputs=inputs, **level))
     return list(value["outputs"])
 
 
 def value_of(impl: Implementation, check: Check, source: str, function: str = "f", **inputs: Tensor) -> Any:
-    """The one value that a function returns."""
+    """Return the one value that a function returns."""
     outputs = evaluate(impl, check, source, function, **inputs)
     check.equal(len(outputs), 1, "the number of returned values")
     return outputs[0]
@@ -110,12 +110,12 @@ class Function:
     operations: tuple[Mapping[str, Any], ...]
 
     def named(self, name: str) -> list[Mapping[str, Any]]:
-        """The operations of one name, with or without the quotes of the generic form."""
+        """Return the operations of one name, with or without the quotes of the generic form."""
         return [operation for operation in self.operations if operation["name"].strip('"') == name]
 
 
 def graph_of(impl: Implementation, check: Check, source: str, function: str = "f") -> Function:
-    """A function of the program's Graph IR."""
+    """Return a function of the program's Graph IR."""
     functions = check.accepts(impl.language.lower(source=source, to="graph"))["functions"]
     found = [entry for entry in functions if entry["name"].lstrip("@").rpartition(".")[2] == function]
     check.equal(len(found), 1, f"the number of functions called {function}")

@@ -67,7 +67,7 @@ def softmax(x: Tensor, axis: int | None = None) -> Question:
 
 
 def binary(operator: str, a: Tensor, b: Tensor) -> Question:
-    """A binary operator by its name in `OPERATORS`, on two tensors of one shape, or a tensor and a scalar."""
+    """Return a binary operator by its name in `OPERATORS`, on two tensors of one shape, or a tensor and a scalar."""
     symbol, clause = OPERATORS[operator]
     shape = a.shape or b.shape
     result = type_text("bool" if operator in COMPARISONS else a.dtype, shape)
@@ -274,7 +274,7 @@ RANDOM = ("random-ops", "philox")
 def several(
     inputs: Mapping[str, Tensor], name: str, settings: Mapping[str, Setting], clauses: tuple[str, ...]
 ) -> Question:
-    """A call with several results, returned by a func without annotation."""
+    """Return a call with several results, returned by a func without annotation."""
     parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
     source = returning(call_text(name, inputs, settings), parameters)
     call = Call("language.execute", {"source": source, "function": "f", "inputs": dict(inputs)})

@@ -31,11 +31,11 @@ class TargetKernel(KernelText):
         self.thread = self.op("rocdl.workitem.id.x" if amd else "nvvm.read.ptx.sreg.tid.x", gives="int32")
 
     def number(self, value: int, dtype: str = "int32") -> Value:
-        """A constant."""
+        """Return a constant."""
         return self._one("llvm.mlir.constant", gives=dtype, value=value)
 
     def integers(self, name: str, a: Value, b: Value | int) -> Value:
-        """An operation of two integers."""
+        """Return an operation of two integers."""
         return self._one(f"llvm.{name}", a, self.number(b) if isinstance(b, int) else b, gives="int32")
 
     def less(self, a: Value, bound: int) -> Value:
@@ -43,10 +43,10 @@ class TargetKernel(KernelText):
         return self._one("llvm.icmp", a, self.number(bound), gives="bool", predicate="slt")
 
     def tile(self, elements: int, elem_type: str = "int32") -> Value:
-        """A piece of shared memory."""
+        """Return a piece of shared memory."""
         stated = {"elements": elements, "elem_type": elem_type, "alignment": 16}
         return self._one("llvm.mlir.addressof", gives=LDS, global_name="tile", **stated)
 
     def at(self, pointer: Value, index: Value, elem_type: str = "int32") -> Value:
-        """The address of an element, by its index from a pointer."""
+        """Return the address of an element, by its index from a pointer."""
         return self._one("llvm.getelementptr", pointer, index, gives=pointer.type, elem_type=elem_type)

@@ -36,7 +36,7 @@ def every(change: Callable[[Function], Function]) -> Mapping[str, Function]:
 
 
 def dtype_of(operands: tuple[Any, ...]) -> DType:
-    """The dtype among a function's arguments."""
+    """Return the dtype among a function's arguments."""
     kind: DType = next(operand for operand in operands if isinstance(operand, DType))
     return kind
 

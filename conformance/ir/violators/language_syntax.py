@@ -30,19 +30,19 @@ class FilteredAdapter(ReferenceAdapter):
         self._read = read
 
     def language_parse(self, *, source: str) -> dict[str, Any]:
-        """The declarations of the text as read."""
+        """Return the declarations of the text as read."""
         return super().language_parse(source=self._read(source))
 
     def language_verify(self, *, source: str) -> dict[str, Any]:
-        """The warnings of the text as read."""
+        """Return the warnings of the text as read."""
         return super().language_verify(source=self._read(source))
 
     def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
-        """The IR of the text as read."""
+        """Return the IR of the text as read."""
         return super().language_lower(source=self._read(source), to=to, **request)
 
     def language_execute(self, *, source: str, **request: Any) -> dict[str, Any]:
-        """The results of the text as read."""
+        """Return the results of the text as read."""
         return super().language_execute(source=self._read(source), **request)
 
 

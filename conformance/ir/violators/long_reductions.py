@@ -28,7 +28,7 @@ ADD_UP = numerics.add_up
 
 
 def adjacent(rows: Values, node: Node) -> Values:
-    """The canonical tree."""
+    """Return the canonical tree."""
     return pairwise(rows, 0, lambda a, b: node([a, b]))
 
 

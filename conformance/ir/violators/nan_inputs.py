@@ -28,7 +28,7 @@ def words(values: Values) -> Values:
 
 
 def fraction(values: Values) -> Values:
-    """The fractions of fp32 or fp64."""
+    """Return the fractions of fp32 or fp64."""
     bits = 23 if values.dtype.itemsize == 4 else 52
     return words(values) & ((1 << bits) - 1)
 

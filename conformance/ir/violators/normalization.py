@@ -34,12 +34,12 @@ def normed(name: str, clause: str, description: str, operation: type[Operation],
 
 
 def mean(self: Any, x: Term) -> Term:
-    """The mean along the axis of the norm."""
+    """Return the mean along the axis of the norm."""
     return x.mean(axis=self.axis, keepdims=True)
 
 
 def eps_of(self: Any) -> Fraction:
-    """The number under the root."""
+    """Return the number under the root."""
     return Fraction(self.eps)
 
 
@@ -157,7 +157,7 @@ def parts(self: Any, build: Any, operands: Any) -> tuple[Term, Term, Term]:
 
 
 def finished(self: Any, weights: Term, v: Term) -> Any:
-    """The weighted values."""
+    """Return the weighted values."""
     return weights.matmul(v.cast_to(weights.dtype), out=self.q.dtype).value
 
 

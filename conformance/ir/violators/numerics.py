@@ -30,7 +30,7 @@ EXECUTE = MatMul.execute
 
 
 def terms(a: Array, b: Array, carrier: type[np.floating[Any]]) -> Values:
-    """All products, (..., M, N, K), rounded in a carrier."""
+    """Return all products, (..., M, N, K), rounded in a carrier."""
     left, right = a.values.astype(carrier), b.values.astype(carrier)
     return left[..., :, None, :] * np.moveaxis(right, -1, -2)[..., None, :, :]
 
@@ -141,7 +141,7 @@ def largest(values: Values) -> Values:
 
 
 def tree_sum(values: Values) -> Values:
-    """The sum of each row over the canonical tree."""
+    """Return the sum of each row over the canonical tree."""
     return pairwise(values, -1)[..., None]
 
 

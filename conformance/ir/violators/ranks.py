@@ -140,7 +140,7 @@ def reducing(name: str, clause: str, description: str, combine: Callable[[Contri
 
 
 def stacked(contributions: Contributions) -> Array:
-    """All in one array, ranks first."""
+    """Return all in one array, ranks first."""
     return Array(contributions[0].dtype, np.stack([contribution.values for contribution in contributions]))
 
 

@@ -101,7 +101,7 @@ def padded(rows: Values, node: Node, neutral: int) -> Values:
 
 
 def started(rows: Values, node: Node, neutral: int) -> Values:
-    """The canonical tree, its result combined with the neutral element."""
+    """Return the canonical tree, its result combined with the neutral element."""
     start = np.full(rows.shape[1:], neutral, rows.dtype)
     return node([start, pairwise(rows, 0, lambda a, b: node([a, b]))])
 
@@ -309,7 +309,7 @@ def log_sum_exp(shift: Callable[[Values], Values], kind: Callable[[DType], DType
 
 
 def maximum(values: Values) -> Values:
-    """The maximum, even where it is infinite."""
+    """Return the maximum, even where it is infinite."""
     return np.max(values, -1, keepdims=True)
 
 

@@ -160,7 +160,7 @@ def stepped(
 
 
 def sgd(step: Callable[[Any, Term, Term, Term], tuple[Term, Term]]) -> Callable[..., Any]:
-    """A step from parameter, gradient and velocity to parameter and velocity."""
+    """Return a step from parameter, gradient and velocity to parameter and velocity."""
 
     def compute(self: Any, build: Any, *operands: Any) -> tuple[Any, ...]:
         parameter, velocity = step(self, *(widened(operand, build) for operand in operands))

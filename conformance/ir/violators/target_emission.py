@@ -187,7 +187,7 @@ class Obliging(ReferenceAdapter):
     """The reference, which answers a request for the other vendor's assembly with its own."""
 
     def language_lower(self, **request: Any) -> dict[str, Any]:
-        """The assembly of the target."""
+        """Return the assembly of the target."""
         if request["to"] in ("ptx", "amdgcn"):
             request["to"] = "ptx" if request.get("target", "sm_90").startswith("sm") else "amdgcn"
         return super().language_lower(**request)

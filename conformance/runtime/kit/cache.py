@@ -49,7 +49,7 @@ def used(session: MeshSession) -> tuple[int, int]:
 
 
 def entries(session: MeshSession, kind: str = "binary") -> Sequence[Mapping[str, Any]]:
-    """The entries of one kind."""
+    """Return the entries of one kind."""
     return [entry for entry in session.ask("tessxCacheEntries")["entries"] if entry["kind"] == kind]
 
 
@@ -105,5 +105,5 @@ def first_refusal(impl: Implementation, check: Check, directory: Path, image: st
 
 
 def image_of(impl: Implementation, check: Check, source: str = FILL, **options: Any) -> str:
-    """The image of a program."""
+    """Return the image of a program."""
     return compiled(impl, check, source, **options)

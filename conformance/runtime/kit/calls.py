@@ -38,7 +38,7 @@ def legal_call(session: MeshSession, function: str) -> Arguments:
 
 
 def new_mesh(session: MeshSession) -> Arguments:
-    """A mesh of one device."""
+    """Return a mesh of one device."""
     return {"context": session.context, "deviceIds": devices(session.impl, session.check, 1), "axes": axes_of(dp=1)}
 
 
@@ -54,13 +54,13 @@ def copy(session: MeshSession) -> Arguments:
 
 
 def module(session: MeshSession) -> Arguments:
-    """An image, and its size."""
+    """Return an image, and its size."""
     image = compiled(session.impl, session.check, KERNELS)
     return {"context": session.context, "image": image, "size": len(image) // 2}
 
 
 def launch(session: MeshSession) -> Arguments:
-    """A launch of a kernel with arguments."""
+    """Return a launch of a kernel with arguments."""
     arguments = packed(("int32", 7), ("ptr", device_memory(session)))
     return {
         "kernel": session.kernel("fill"),
@@ -79,7 +79,7 @@ def collective(session: MeshSession, buffer: str, **others: Any) -> Arguments:
 
 
 def recorded(session: MeshSession) -> int:
-    """An event that the stream has recorded."""
+    """Return an event that the stream has recorded."""
     event = session.event()
     session.record(event)
     return event

@@ -151,7 +151,7 @@ def done(session: MeshSession, collective: str, pointer: int, count: int, dtype:
 
 
 def share(tensor: Tensor, place: int, of: int) -> Tensor:
-    """The elements that a member owns (AMB-RT-04)."""
+    """Return the elements that a member owns (AMB-RT-04)."""
     size, count = len(tensor.data) // max(tensor.shape[0], 1), tensor.shape[0]
     start, stop = place * count // of, (place + 1) * count // of
     return Tensor(tensor.dtype, (stop - start,), tensor.data[start * size : stop * size])
@@ -198,7 +198,7 @@ def judge_steps(impl: Implementation, check: Check, question: Question, found: T
 
 
 def parts_of(collective: str, axis: str = "dp") -> dict[str, Any]:
-    """The operator and axis, or the root, of a call: sums along dp, from rank 0."""
+    """Return the operator and axis, or the root, of a call: sums along dp, from rank 0."""
     if collective == "broadcast":
         return {"root": 0}
     return {"axis": axis} | ({} if collective == "all_gather" else {"op": SUM})

@@ -26,7 +26,7 @@ class DigitStream(MeshSession):
     digit: int = 0
 
     def zeros(self) -> int:
-        """A new tensor of zeros."""
+        """Return a new tensor of zeros."""
         pointer = self.upload(elements("int32", *[0] * COUNT))
         self.synchronize()
         return pointer
@@ -47,7 +47,7 @@ class DigitStream(MeshSession):
 
 
 def digit_stream(impl: Implementation, check: Check, ranks: int = 1) -> DigitStream:
-    """A stream of a new mesh, with the kernel `digit` loaded."""
+    """Return a stream of a new mesh, with the kernel `digit` loaded."""
     session = opened(impl, check, ranks)
     return DigitStream(**vars(session), digit=session.kernel("digit"))
 

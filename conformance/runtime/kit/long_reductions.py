@@ -103,7 +103,7 @@ def vectors_of(table: Mapping[str, Sequence[str]]) -> Any:
 
 
 def question_of(vector: Vector) -> Question:
-    """The operation of a vector, its operands and attributes."""
+    """Return the operation of a vector, its operands and attributes."""
     checked = vector.provenance.check
     operation = checked.function.removeprefix("oracle.")
     return Question(operation, [vector.call.inputs[name] for name in checked.operands], checked.arguments)

@@ -55,7 +55,7 @@ KERNELS = """module kernels {
 
 
 def alone(name: str) -> str:
-    """The program of one kernel of `KERNELS`."""
+    """Return the program of one kernel of `KERNELS`."""
     (line,) = [line.strip() for line in KERNELS.splitlines() if line.strip().startswith(f"kernel {name}(")]
     return f"module kernels {{ {line} }}"
 
@@ -144,7 +144,7 @@ class MeshSession:
     # Events
 
     def event(self) -> int:
-        """A new event."""
+        """Return a new event."""
         return int(self.ask("tessEventCreate")["event"])
 
     def record(self, event: int) -> None:
@@ -216,11 +216,11 @@ class MeshSession:
         return target
 
     def integers(self, pointer: int, count: int = COUNT) -> list[float]:
-        """The int32 elements of a tensor (of rank 0) when everything queued on the stream is done."""
+        """Return the int32 elements of a tensor (of rank 0) when everything queued on the stream is done."""
         return values_of("int32", self.download(pointer, 4 * count))
 
     def integers_of_rank(self, rank: int, pointer: int, count: int = COUNT) -> list[float]:
-        """The int32 elements of a tensor of one rank; needs the feature rank-memory."""
+        """Return the int32 elements of a tensor of one rank; needs the feature rank-memory."""
         return values_of("int32", self.peek(rank, pointer, 4 * count))
 
     def poke(self, rank: int, pointer: int, data: bytes) -> None:
@@ -243,7 +243,7 @@ class MeshSession:
         return self.kernel_of(self.load(alone(name) if source is KERNELS else source, **options), name)
 
     def kernel_of(self, module: int, name: str) -> int:
-        """A kernel of a loaded module."""
+        """Return a kernel of a loaded module."""
         return int(self.ask("tessKernelGet", module=module, name=name)["kernel"])
 
     def launching(self, kernel: int, arguments: bytes = b"", **stated: Any) -> Observation:
@@ -302,13 +302,13 @@ def axes_of(**sizes: int) -> dict[str, int]:
 
 
 def opened(impl: Implementation, check: Check, ranks: int = 1, **sizes: int) -> MeshSession:
-    """A new context with a mesh of the first `ranks` devices and a stream: by default along dp, else `sizes`."""
+    """Return a new context with a mesh of the first `ranks` devices and a stream: by default along dp, else `sizes`."""
     context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
     return meshed(impl, check, context, devices(impl, check, ranks), **sizes)
 
 
 def meshed(impl: Implementation, check: Check, context: int, ids: Sequence[int], **sizes: int) -> MeshSession:
-    """A mesh of these devices with a stream in a context."""
+    """Return a mesh of these devices with a stream in a context."""
     axes = axes_of(**(sizes or {"dp": len(ids)}))
     created = impl.runtime.tessMeshCreate(context=context, deviceIds=list(ids), axes=axes)
     absent = isinstance(created, Rejected) and 0 in sizes.values() and created.code == "TESS_ERR_INVALID_VALUE"
@@ -332,7 +332,7 @@ def judge_contexts(check: Check, *contexts: int) -> None:
 
 
 def compiled(impl: Implementation, check: Check, source: str = KERNELS, **options: Any) -> str:
-    """The image of a program, as data; without `targets`, for every device of the machine."""
+    """Return the image of a program, as data; without `targets`, for every device of the machine."""
     answer = impl.abi.compile(source=source, **options)
     judge_extents(impl, check, answer, source)
     judge_refusal(impl, check, answer, source)

@@ -54,7 +54,7 @@ def judge_extents(impl: Implementation, check: Check, observation: Observation, 
 
 
 def parameters_of(source: str) -> list[list[str]]:
-    """The types of the parameters of each kernel of a program, `*` for a tensor."""
+    """Return the types of the parameters of each kernel of a program, `*` for a tensor."""
     lists = [found[1] for found in re.finditer(r"kernel \w+\(([^)]*)\)", source)]
     types = [[word.partition(":")[2].strip() for word in one.split(",") if word.strip()] for one in lists]
     return [["*" if type_.startswith("tensor") else type_ for type_ in one] for one in types]

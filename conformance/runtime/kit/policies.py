@@ -13,7 +13,7 @@ POLICY_FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFast
 
 
 def policy(*values: int) -> dict[str, int]:
-    """A policy from the values of its fields, in the order of the C members."""
+    """Return a policy from the values of its fields, in the order of the C members."""
     return dict(zip(POLICY_FIELDS, values, strict=True))
 
 

@@ -29,7 +29,7 @@ class StreamFixture(MeshSession, ABC):
     @staticmethod
     @abstractmethod
     def tensor(value: int) -> bytes:
-        """The bytes of a tensor that holds a number."""
+        """Return the bytes of a tensor that holds a number."""
 
     @staticmethod
     @abstractmethod
@@ -78,11 +78,11 @@ class StreamFixture(MeshSession, ABC):
         return self.host(self.tensor(value))
 
     def host_number(self, pointer: int) -> int:
-        """The number that host memory holds."""
+        """Return the number that host memory holds."""
         return self.number_of(self.host_bytes(pointer, 4 * self.extent))
 
     def number(self, pointer: int) -> int:
-        """The number that a tensor holds, on rank 0, when the stream is done."""
+        """Return the number that a tensor holds, on rank 0, when the stream is done."""
         return self.number_of(self.download(pointer, 4 * self.extent))
 
     def numbers(self, pointer: int) -> list[int]:
@@ -129,7 +129,7 @@ class CopiedTensors(StreamFixture):
         return replace(super().another_stream(priority), spare=self.allocate(4 * self.extent), room=room)
 
     def beside(self, session: MeshSession) -> CopiedTensors:
-        """The stream of another session, with tables of its own."""
+        """Return the stream of another session, with tables of its own."""
         return CopiedTensors.of(session, bool(self.long))
 
     @staticmethod
@@ -199,7 +199,7 @@ class LaunchedTensors(StreamFixture):
     kernels: Mapping[str, int] = field(default_factory=dict)
 
     def beside(self, session: MeshSession) -> LaunchedTensors:
-        """The stream of another session, with the same kernels."""
+        """Return the stream of another session, with the same kernels."""
         return LaunchedTensors(**vars(session), kernels=self.kernels)
 
     @staticmethod

@@ -33,7 +33,7 @@ def stopped(session: MeshSession, profiler: int, path: Path) -> list[Event]:
 
 
 def events_of(check: Check, path: Path) -> list[Event]:
-    """The events in the file of a trace."""
+    """Return the events in the file of a trace."""
     document = json.loads(path.read_text(encoding="utf-8"))
     events = document.get("traceEvents") if isinstance(document, dict) else document
     listed = isinstance(events, list) and all(isinstance(event, dict) for event in events)

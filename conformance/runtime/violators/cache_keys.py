@@ -20,7 +20,7 @@ EXECUTABLE, NAME = CodeCache.executable, cache.entry_name
 
 
 def extents(key: CacheKey) -> list[tuple[str, tuple[int, ...]]]:
-    """The shape of each tensor, by name."""
+    """Return the shape of each tensor, by name."""
     return [(name, shape) for name, shape in key.shape]  # type: ignore[union-attr,misc]
 
 

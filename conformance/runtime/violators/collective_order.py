@@ -27,7 +27,7 @@ CALLS = count()
 
 
 def rotated(right: Right, buffers: Buffers) -> Made:
-    """A sum that begins at another rank each time."""
+    """Return a sum that begins at another rank each time."""
     start = next(CALLS) % len(buffers)
     return right([*buffers[start:], *buffers[:start]])
 

@@ -161,7 +161,7 @@ def fast(name: str, description: str, function: str, compute: Callable[[Values, 
 
 
 def inverse_root(values: Values, kind: DType) -> Values:
-    """The bit-trick estimate and two Newton steps: relative error about 5e-6."""
+    """Return the bit-trick estimate and two Newton steps: relative error about 5e-6."""
     start = (np.int32(0x5F3759DF) - (values.astype(np.float32).view(np.int32) >> 1)).view(np.float32)
     for _ in range(2):
         start = start * (np.float32(1.5) - np.float32(0.5) * values.astype(np.float32) * start * start)

@@ -169,7 +169,7 @@ def connected(impl: Implementation, check: Check) -> Host:
 
 
 def pair_of(message: Mapping[str, Any]) -> Pair:
-    """The ids of a request or a response."""
+    """Return the ids of a request or a response."""
     return message["correlation_id"], message["request_id"]
 
 
@@ -178,7 +178,7 @@ RESPONSE = ("correlation_id", "request_id", "completion")
 
 
 def _named(response: Mapping[str, Any]) -> dict[str, Any]:
-    """A response with the members of the schema alone."""
+    """Return a response with the members of the schema alone."""
     named = {name: value for name, value in response.items() if name in RESPONSE}
     completion = named.get("completion")
     if isinstance(completion, dict):
@@ -187,7 +187,7 @@ def _named(response: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unnamed(response: Mapping[str, Any]) -> set[str]:
-    """The other members of a response and of its completion."""
+    """Return the other members of a response and of its completion."""
     completion = response.get("completion")
     return {*response} - {*RESPONSE} | ({*completion} - {*COMPLETION} if isinstance(completion, dict) else set())
 

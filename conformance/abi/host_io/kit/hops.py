@@ -59,7 +59,7 @@ class Trace(NamedTuple):
 
 
 def trace_of(host: MemoryHost, message: Message) -> Trace:
-    """The trace of an answered request."""
+    """Return the trace of an answered request."""
     ids = {name: message[name] for name in ("correlation_id", "request_id")}
     answer = host.check.returns(host.impl.host_io.trace(**ids), "an answered request has a trace")
     return Trace(
@@ -68,7 +68,7 @@ def trace_of(host: MemoryHost, message: Message) -> Trace:
 
 
 def components(host: MemoryHost) -> dict[str, Component]:
-    """The components by name, in the order of the answer."""
+    """Return the components by name, in the order of the answer."""
     answer = host.check.returns(host.impl.host_io.components(), "the endpoint lists its components")["components"]
     found = {component["name"]: Component(component["fixed"], component["bandwidth"]) for component in answer}
     host.check.equal(len(found), len(answer), "the number of names of components")

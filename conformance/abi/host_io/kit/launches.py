@@ -52,7 +52,7 @@ def parts(*arguments: Part) -> Message:
 
 
 def built_in(host: MemoryHost, name: str, *args: Message, **members: Any) -> Message:
-    """The launch of a built-in kernel, on the device of its first shard."""
+    """Return the launch of a built-in kernel, on the device of its first shard."""
     return host.launch(host.builtin(name), args, **{"target_device": device_of(host, args), **members})
 
 

@@ -68,7 +68,7 @@ UNLISTED: Mapping[str, str] = {
 
 
 def members() -> Iterator[Member]:
-    """Every member of every part."""
+    """Yield every member of every part."""
     for part in CARRIERS:
         definition = _definition(part)
         for name, schema in definition["properties"].items():

@@ -57,11 +57,11 @@ class MemoryHost(Host):
         return self.write(place, **{"dst_pa": pa, "nbytes": nbytes, "pattern": pattern, **members})
 
     def copy_in(self, place: Place, pa: int, nbytes: int) -> Message:
-        """A MemoryWrite of the buffer that the host shares under its ids (AMB-HIO-41)."""
+        """Return a MemoryWrite of the buffer that the host shares under its ids (AMB-HIO-41)."""
         return self.write(place, dst_pa=pa, nbytes=nbytes, src_kind="host_buffer_ref", pattern=ABSENT)
 
     def read_back(self, place: Place, pa: int, nbytes: int, **members: Any) -> Message:
-        """A MemoryRead of these bytes."""
+        """Return a MemoryRead of these bytes."""
         return self.read(place, **{"src_pa": pa, "nbytes": nbytes, **members})
 
     # Exchanges
@@ -170,7 +170,7 @@ def host_of(impl: Implementation, check: Check) -> MemoryHost:
 def opened_host(
     impl: Implementation, check: Check, sips: int = 2, cubes: int = 2, pes: int = 4, queue_depth: int = 64
 ) -> MemoryHost:
-    """A host of a new endpoint with so many PEs; needs the feature endpoint-control."""
+    """Return a host of a new endpoint with so many PEs; needs the feature endpoint-control."""
     size = {"sips": sips, "cubes": cubes, "pes": pes, "queue_depth": queue_depth}
     check.returns(impl.host_io.open(machine=size), "an endpoint of another size opens")
     host = host_of(impl, check)
@@ -220,7 +220,7 @@ def clash(one: Use, other: Use) -> bool:
 
 
 def uses_of(message: Any) -> Iterator[Use]:
-    """The memory that a request names: a launch may write its shards."""
+    """Yield the memory that a request names: a launch may write its shards."""
     if isinstance(message, list):
         for part in message:
             yield from uses_of(part)

@@ -77,7 +77,7 @@ class Machine:
         )
 
     def device(self, place: Place) -> str:
-        """The device of a PE."""
+        """Return the device of a PE."""
         return self.devices[place["sip"]]
 
     @property
@@ -86,11 +86,11 @@ class Machine:
         return max(memory.base + memory.bytes for memory in self.memories)
 
     def neighbours(self) -> Sequence[Place]:
-        """The PEs of the first one's SIP: a request for several of them has one target device (AMB-HIO-45)."""
+        """Return the PEs of the first one's SIP: a request for several of them has one target device (AMB-HIO-45)."""
         return [place for place in self.places if place["sip"] == self.places[0]["sip"]]
 
     def memory(self, kind: str) -> Memory | None:
-        """The memory of a kind, or None."""
+        """Return the memory of a kind, or None."""
         return next((memory for memory in self.memories if memory.kind == kind), None)
 
 
@@ -106,7 +106,7 @@ class Messages:
         return deepcopy(message) | {"request_id": f"request {next(self._numbers)}"}
 
     def write(self, place: Place | None = None, **members: Any) -> Message:
-        """A MemoryWrite: 64 bytes of 0x05 at address 192 of the first memory."""
+        """Return a MemoryWrite: 64 bytes of 0x05 at address 192 of the first memory."""
         place = place or self.machine.places[0]
         usual = {
             **self._envelope("MemoryWrite", place),
@@ -119,7 +119,7 @@ class Messages:
         return given(usual, members)
 
     def read(self, place: Place | None = None, **members: Any) -> Message:
-        """A MemoryRead: 64 bytes from address 192 of the first memory."""
+        """Return a MemoryRead: 64 bytes from address 192 of the first memory."""
         place = place or self.machine.places[0]
         usual = {
             **self._envelope("MemoryRead", place),
@@ -130,7 +130,7 @@ class Messages:
         return given(usual, members)
 
     def launch(self, kernel: Message, args: Sequence[Message] = (), **members: Any) -> Message:
-        """A KernelLaunch on the device of the first PE."""
+        """Return a KernelLaunch on the device of the first PE."""
         usual = {
             **self._envelope("KernelLaunch", self.machine.places[0]),
             "kernel_ref": kernel,
@@ -171,22 +171,22 @@ SCALARS: Mapping[str, int | float | bool] = {"i32": -7, "i64": 2**40, "fp16": 0.
 
 
 def tensor(*shards: Message) -> Message:
-    """A tensor argument."""
+    """Return a tensor argument."""
     return {"arg_kind": "tensor", "tensor_pa_map": {"shards": list(shards)}}
 
 
 def shard(place: Place, pa: int, nbytes: int, offset_bytes: int = 0, **members: Any) -> Message:
-    """A part of a tensor."""
+    """Return a part of a tensor."""
     return given({**place, "pa": pa, "nbytes": nbytes, "offset_bytes": offset_bytes}, members)
 
 
 def scalar(dtype: str, value: Any, **members: Any) -> Message:
-    """A scalar argument."""
+    """Return a scalar argument."""
     return given({"arg_kind": "scalar", "dtype": dtype, "value": value}, members)
 
 
 def deploy(place: Place) -> Message:
-    """The three members of a KernelRef that name a PE."""
+    """Return the three members of a KernelRef that name a PE."""
     return {f"deploy_{name}": place[name] for name in ("sip", "cube", "pe")}
 
 

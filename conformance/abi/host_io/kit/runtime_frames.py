@@ -63,7 +63,7 @@ class Sent:
         return cls(answer["frames"], messages, answer["outputs_equal"])
 
     def of(self, msg_type: str) -> list[Message]:
-        """The requests of a type."""
+        """Return the requests of a type."""
         return [message for message in self.messages if message.get("msg_type") == msg_type]
 
 
@@ -93,14 +93,14 @@ class Memory:
 
 
 def touched(message: Message) -> Range:
-    """The bytes of a MemoryWrite or a MemoryRead."""
+    """Return the bytes of a MemoryWrite or a MemoryRead."""
     side = "dst" if message["msg_type"] == "MemoryWrite" else "src"
     sip, cube, pe, pa = (message[f"{side}_{name}"] for name in ("sip", "cube", "pe", "pa"))
     return Range((sip, cube, pe), pa, pa + message["nbytes"])
 
 
 def shards_of(launch: Message) -> list[list[Range]]:
-    """The shards of each tensor of a launch, by place."""
+    """Return the shards of each tensor of a launch, by place."""
     return [
         sorted(
             Range((shard["sip"], shard["cube"], shard["pe"]), shard["pa"], shard["pa"] + shard["nbytes"])
@@ -123,7 +123,7 @@ def bulk_of(message: Message) -> Iterator[str]:
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """The texts in a value, names of members among them, with their paths."""
+    """Yield the texts in a value, names of members among them, with their paths."""
     if isinstance(value, str):
         yield path, value
     if isinstance(value, dict):

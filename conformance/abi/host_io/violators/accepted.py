@@ -19,12 +19,12 @@ def patterns(message: Message) -> Message:
 
 
 def scalars(message: Message) -> list[Message]:
-    """The scalars of a launch."""
+    """Return the scalars of a launch."""
     return [argument for argument in message.get("args", ()) if argument["arg_kind"] == "scalar"]
 
 
 def tensors(message: Message) -> list[list[Message]]:
-    """The shards of each tensor of a launch."""
+    """Return the shards of each tensor of a launch."""
     return [
         argument["tensor_pa_map"]["shards"] for argument in message.get("args", ()) if argument["arg_kind"] == "tensor"
     ]

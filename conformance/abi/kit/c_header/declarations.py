@@ -40,7 +40,7 @@ class CHeader:
     macros: Mapping[str, str]
 
     def prototype(self, name: str) -> Prototype | None:
-        """The prototype of a function."""
+        """Return the prototype of a function."""
         function = self.functions.get(name)
         return None if function is None else self._prototype(function)
 
@@ -51,14 +51,14 @@ class CHeader:
         return self._prototype(unit.ext[-1].type)
 
     def members(self, name: str) -> tuple[tuple[str, str], ...] | None:
-        """The members of the structure of that name and their types, in order."""
+        """Return the members of the structure of that name and their types, in order."""
         structure = self.types.structure(name)
         if structure is None:
             return None
         return tuple((decl.name, self.types.text(decl.type)) for decl in structure.decls or ())
 
     def enumerators(self, name: str) -> tuple[tuple[str, int], ...] | None:
-        """The enumerators of the enumeration of that name and their values, in order."""
+        """Return the enumerators of the enumeration of that name and their values, in order."""
         found = self.types.enumeration(name)
         return (
             None if found is None else tuple((enumerator.name, self.constants[enumerator.name]) for enumerator in found)
@@ -69,7 +69,7 @@ class CHeader:
         return self.types.points_to_incomplete(name)
 
     def value(self, name: str) -> int | None:
-        """The value of an enumerator, or of a macro that is an integer."""
+        """Return the value of an enumerator, or of a macro that is an integer."""
         if name in self.constants or name not in self.macros:
             return self.constants.get(name)
         try:
@@ -119,6 +119,6 @@ def _parsed(text: str) -> c_ast.FileAST:
 
 
 def _names(declaration: str) -> set[str]:
-    """The names of types in a prototype of the specification, whose second word is the name of the function."""
+    """Return the names of types in a prototype of the specification, whose second word is the name of the function."""
     words = re.findall(r"\w+", declaration)
     return {word for word in words if re.match("tess[A-Z]", word) and word != words[1]} | FUNDAMENTAL

@@ -36,7 +36,7 @@ class Linkage:
 
 
 def linkages(text: str) -> Mapping[str, Linkage]:
-    """The linkage of each function that a header declares. Raises `UnreadableHeader`."""
+    """Return the linkage of each function that a header declares. Raises `UnreadableHeader`."""
     linkages: dict[str, Linkage] = {}
     is_of_c = "__cplusplus" not in text
     for statement, within_c in _statements(_TOKEN.findall(expanded_code(text, CPLUSPLUS))):

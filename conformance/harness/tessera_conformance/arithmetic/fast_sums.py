@@ -74,7 +74,7 @@ def environment_is_sound() -> bool:
 
 
 def type_of(accumulator: str) -> type[np.floating[Any]]:
-    """The numpy type of an accumulator."""
+    """Return the numpy type of an accumulator."""
     return np.float32 if accumulator == "fp32" else np.float64
 
 
@@ -96,7 +96,7 @@ class _Nodes(ABC):
         return self.product(leaf.left, leaf.right) if isinstance(leaf, PendingArray) else leaf
 
     def joined(self, terms: Sequence[Leaf]) -> Array:
-        """The result of a node."""
+        """Return the result of a node."""
         left, right = terms
         if self.model.product == "fused":
             if isinstance(right, PendingArray):
@@ -107,15 +107,15 @@ class _Nodes(ABC):
 
     @abstractmethod
     def product(self, left: Array, right: Array) -> Array:
-        """A product, rounded."""
+        """Return a product, rounded."""
 
     @abstractmethod
     def added(self, left: Array, right: Array) -> Array:
-        """A sum, rounded."""
+        """Return a sum, rounded."""
 
     @abstractmethod
     def fused(self, product: PendingArray, addend: Array) -> Array:
-        """A product and a sum, rounded once."""
+        """Return a product and a sum, rounded once."""
 
     def flushed(self, result: Array) -> Array:
         """Return the result with subnormals as zeros of their sign, if the model flushes."""

@@ -113,7 +113,7 @@ def inner(a: Tensor, b: Tensor, tree: Tree, model: NodeArithmetic, out: str | No
 def sum(
     x: Tensor, axis: int, tree: Tree, model: NodeArithmetic, out: str | None = None, keepdims: bool = False
 ) -> Tensor:
-    """The sum over one axis, counted from the end where negative, in dtype `out`, by default that of `x`.
+    """Return the sum over one axis, counted from the end where negative, in dtype `out`, by default that of `x`.
 
     Raises `ReplayError`: there is no such axis, or the dtype has no scalar arithmetic; or `LeafCountError`: the tree is
     not one over as many terms.
@@ -135,7 +135,7 @@ def sum(
 
 
 def all_reduce(inputs: Sequence[Tensor], tree: Tree, model: NodeArithmetic) -> Tensor:
-    """The sum over ranks, one leaf each, elementwise.
+    """Return the sum over ranks, one leaf each, elementwise.
 
     Raises `ReplayError`: no ranks, or their tensors differ in dtype or shape.
     """
@@ -279,7 +279,7 @@ class Pending:
 
 
 def reduce(terms: Sequence[Value], tree: Tree, model: NodeArithmetic, start: Value | None = None) -> Value:
-    """The sum of values in the order of the tree, in the accumulator; without a start value, `c` is +0.
+    """Return the sum of values in the order of the tree, in the accumulator; without a start value, `c` is +0.
 
     Raises `LeafCountError`: the tree is not one over these terms.
     """
@@ -289,7 +289,7 @@ def reduce(terms: Sequence[Value], tree: Tree, model: NodeArithmetic, start: Val
 def product(
     left: Sequence[Value], right: Sequence[Value], tree: Tree, model: NodeArithmetic, start: Value | None = ZERO
 ) -> Value:
-    """The inner product of two rows of values, in the accumulator, from the start value, by default +0."""
+    """Return the inner product of two rows of values, in the accumulator, from the start value, by default +0."""
     terms = [Pending(multiply(x, y)) for x, y in zip(left, right, strict=True)]
     if model.product == "fused":
         return _evaluated(list(terms), tree, model, start)

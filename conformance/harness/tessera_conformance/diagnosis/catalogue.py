@@ -285,7 +285,7 @@ def _tails() -> Iterator[Hypothesis]:
 
 
 def catalogue_table() -> Iterator[str]:
-    """The hypotheses as lines of a Markdown table; those that differ in a number, such as a size, share a row."""
+    """Yield the hypotheses as lines of a Markdown table; those that differ in a number, such as a size, share a row."""
     yield "| hypothesis | operations | the answer has the bits of | clause |"
     yield "|---|---|---|---|"
     families: dict[tuple[str, str], list[Hypothesis]] = {}

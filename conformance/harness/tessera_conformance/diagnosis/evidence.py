@@ -258,7 +258,7 @@ def _files(chapter: str, name: str) -> Sequence[Path]:
 
 @cache
 def _vectors(path: Path) -> Mapping[str, Golden]:
-    """The vectors of a file by the last part of their case's id."""
+    """Return the vectors of a file by the last part of their case's id."""
     lines = path.read_text(encoding="utf-8").splitlines()[1:]
     return {slug(name): vector for name, vector in (_vector(line, path.parent) for line in lines)}
 
@@ -401,7 +401,7 @@ def _long_case(line: Line, exchange: Line, operation: str, vectors: Vectors) -> 
 
 
 def _hash(message: Any) -> str:
-    """The SHA-256 of a tensor of a report, whole or shortened."""
+    """Return the SHA-256 of a tensor of a report, whole or shortened."""
     body = message["$tensor"]
     return str(body["sha256"] if "sha256" in body else from_wire(message).sha256)
 

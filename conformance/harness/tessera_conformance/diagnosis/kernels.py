@@ -352,7 +352,7 @@ def _spread(work: Steps, row: Sequence[Value], centred: Sequence[Value], middle:
 
 
 def _unit(work: Steps, value: Value, spread: Value, epsilon: Value) -> Value:
-    """A value over its standard deviation."""
+    """Return a value over its standard deviation."""
     form = work.departure.form
     if form == "divided":
         return work.divide(value, work.function("sqrt", work.add(spread, epsilon)))

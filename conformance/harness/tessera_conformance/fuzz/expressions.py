@@ -207,18 +207,18 @@ class Scope:
         return Type(type_.dtype, type_.shape, type_.layout, alias) if alias and self.chooser.below(2) else type_
 
     def dtype(self) -> str:
-        """A numeric dtype that this function prefers."""
+        """Return a numeric dtype that this function prefers."""
         return self.chooser.pick(self.dtypes)
 
     def type(self, lowest_rank: int = 0) -> Type:
-        """A numeric type that this function prefers."""
+        """Return a numeric type that this function prefers."""
         choose = self.chooser
         rank = max(lowest_rank, choose.pick((0, 2, 1, 2, 2, 1, 0, 3)))
         shape = tuple(choose.pick(self.extents) for _ in range(rank))
         return Type(self.dtype(), shape, self.layout(shape))
 
     def layout(self, shape: tuple[Extent, ...]) -> str:
-        """A layout that a tensor of the shape can have; mostly row_major."""
+        """Return a layout that a tensor of the shape can have; mostly row_major."""
         if len(shape) != 2 or not self.chooser.chance(7):
             return "row_major"
         even = all(isinstance(extent, int) and extent % 2 == 0 and extent for extent in shape)
@@ -780,12 +780,12 @@ def _operations_slice(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _extents(type_: t.Type) -> list[int]:
-    """The extents of a type without names."""
+    """Return the extents of a type without names."""
     return [extent for extent in type_.shape if isinstance(extent, int)]
 
 
 def _with_extent(type_: t.Type, axis: int, extent: int) -> t.Type:
-    """The type with another extent along an axis."""
+    """Return the type with another extent along an axis."""
     return t.Type(type_.dtype, (*type_.shape[:axis], extent, *type_.shape[axis + 1 :]))
 
 

@@ -42,7 +42,7 @@ class Text:
 
 
 def render(program: t.Program, style: Style) -> Text:
-    """The tokens of a program."""
+    """Return the tokens of a program."""
     writer = _Writer(style)
     for module in program.modules:
         writer.module(module)

@@ -155,13 +155,13 @@ class Body:
         return [t.Assign(variable.name, items, self.expr(t.Type(variable.type.dtype, shape)))]
 
     def branch(self, depth: int) -> list[t.Stmt]:
-        """An `if`, perhaps with an `else`."""
+        """Return an `if`, perhaps with an `else`."""
         condition = self.expr(BOOL)
         otherwise = tuple(self.inner(depth)) if self.choose.below(2) else None
         return [t.If(condition, tuple(self.inner(depth)), otherwise)]
 
     def loop(self, depth: int) -> list[t.Stmt]:
-        """A `for` that runs a few times or never, up or down."""
+        """Return a `for` that runs a few times or never, up or down."""
         name, step = self.scope.fresh(), self.choose.pick((None, 1, 2, -1, -2))
         start = self.choose.below(3)
         count = self.choose.below(4)
@@ -173,7 +173,7 @@ class Body:
         return [t.For(name, first, last, None if step is None else _integer(step), body)]
 
     def repeat(self, depth: int) -> list[t.Stmt]:
-        """A `while` over a counter of its own."""
+        """Return a `while` over a counter of its own."""
         name = self.scope.fresh()
         counter, one = t.Var(name), t.Literal("1")
         limit = self.choose.below(4)
@@ -183,7 +183,7 @@ class Body:
         return [t.Let(name, INT32, t.Literal("0")), t.While(condition, body)]
 
     def check(self, depth: int) -> list[t.Stmt]:
-        """An assertion that holds."""
+        """Return an assertion that holds."""
         integers = [variable for variable in self.scope.visible().values() if variable.type == INT32]
         condition: t.Expr = t.Literal("true")
         if integers and self.choose.below(2):
@@ -194,7 +194,7 @@ class Body:
         return [t.Assert(condition, self.choose.pick(LABELS))]
 
     def barrier(self, depth: int) -> list[t.Stmt]:
-        """A barrier, perhaps with a label."""
+        """Return a barrier, perhaps with a label."""
         return [t.Barrier(self.choose.pick(LABELS))]
 
     def call(self, depth: int) -> list[t.Stmt]:

@@ -76,7 +76,7 @@ class SeededChooser(RecordingChooser):
         self._next = random.Random(seed).random
 
     def below(self, bound: int) -> int:
-        """The next number of the generator, scaled."""
+        """Return the next number of the generator, scaled."""
         number = int(self._next() * bound)
         self.tape.append(number)
         return number

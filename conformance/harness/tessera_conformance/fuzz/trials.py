@@ -101,7 +101,7 @@ def subject_of(program: GeneratedProgram) -> Subject:
 
 
 def legal(program: GeneratedProgram, *, thorough: bool) -> Trial:
-    """The trial of a legal program."""
+    """Return the trial of a legal program."""
     return Trial(
         "legal",
         "legal by construction",

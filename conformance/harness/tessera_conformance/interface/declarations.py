@@ -107,7 +107,7 @@ def read_type(text: str) -> Type:
 
 
 def read_fields(text: str) -> tuple[Field, ...]:
-    """The fields of `name: type, name?: type`. Raises `TypeSyntaxError`."""
+    """Return the fields of `name: type, name?: type`. Raises `TypeSyntaxError`."""
     reader = _Reader(f"{text})")
     fields = reader.fields(")")
     reader.end()
@@ -259,7 +259,7 @@ class Method:
         return f"{self.area}.{self.name}"
 
     def parameters_of(self, *types: Type) -> tuple[str, ...]:
-        """The names of the parameters that have one of these types."""
+        """Return the names of the parameters that have one of these types."""
         return tuple(parameter.name for parameter in self.parameters if parameter.type in types)
 
     @property
@@ -313,7 +313,7 @@ class Interface:
 
 @cache
 def interface() -> Interface:
-    """The interface of this suite. Raises `InterfaceError`."""
+    """Return the interface of this suite. Raises `InterfaceError`."""
     return read_files([SESSION_FILE, *chapter_files("interface.toml").values()])
 
 
@@ -463,7 +463,7 @@ class CFunction:
 
 @cache
 def c_functions() -> Mapping[str, CFunction]:
-    """Every C function that a library may have, by the name of its method, in the order of the interface."""
+    """Return every C function that a library may have, by the name of its method, in the order of the interface."""
     declared = interface()
     return {method.full_name: _function(declared, method) for method in _methods(declared)}
 
@@ -625,7 +625,7 @@ def _handle_type(name: str) -> str:
 
 
 def _handle_types(functions: Iterable[CFunction]) -> list[str]:
-    """The types of the handles, in the order in which the functions first have them."""
+    """Return the types of the handles, in the order in which the functions first have them."""
     names_of = (
         re.findall(r"tess[A-Z]\w*_t", function.parameters) for function in functions if function.name.startswith("tess")
     )
@@ -633,7 +633,7 @@ def _handle_types(functions: Iterable[CFunction]) -> list[str]:
 
 
 def _enumerations(declared: Interface) -> Mapping[str, tuple[str, ...]]:
-    """The enumerations; flags are macros in C."""
+    """Return the enumerations; flags are macros in C."""
     return {name: words for name, words in declared.enumerators.items() if not name.endswith("Flags")}
 
 
@@ -656,12 +656,12 @@ TYPES = {"bool": "boolean", "int": "integer", "text": "string"}
 
 
 def schema_text(interface: Interface, area: Area) -> str:
-    """The file of an area."""
+    """Return the file of an area."""
     return _laid_out(schema_of(interface, area)) + "\n"
 
 
 def schema_of(interface: Interface, area: Area) -> dict[str, Any]:
-    """The schema of an area: the parameters and the result of each method, and the types."""
+    """Return the schema of an area: the parameters and the result of each method, and the types."""
     writer = _Writer(interface, area)
     definitions: dict[str, Any] = {}
     for method in area.methods.values():

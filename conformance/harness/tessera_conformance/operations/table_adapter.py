@@ -51,7 +51,7 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
 
 
 def array_of(tensor: Tensor) -> Array:
-    """A fresh array of a tensor's elements, which may be written to."""
+    """Return a fresh array of a tensor's elements, which may be written to."""
     return np.frombuffer(tensor.data, numpy_type(tensor.dtype)).reshape(tensor.shape).copy()
 
 

@@ -73,7 +73,7 @@ class _Part:
 
 
 def drawing(tree: Tree, title: str) -> str:
-    """The whole SVG document."""
+    """Return the whole SVG document."""
     canvas = _Canvas(_part(tree))
     wide, tall = max(2 * MARGIN + canvas.width, 8.0 * len(title) + 2 * MARGIN), canvas.base + 3 * MARGIN
     return "\n".join(
@@ -194,12 +194,12 @@ def as_markdown(finding: Finding, drawing: str | None) -> str:
 
 
 def as_json(finding: Finding) -> str:
-    """The machine-readable finding."""
+    """Return the machine-readable finding."""
     return json.dumps(finding.to_json(), indent=1) + "\n"
 
 
 def model_sentence(model: NodeArithmetic, products: bool) -> str:
-    """A node arithmetic in words."""
+    """Return a node arithmetic in words."""
     parts = [f"{model.accumulator} accumulator", f"rounding {model.rounding.replace('_', ' ')}"]
     parts += [f"products {model.product}"] if products else []
     parts += [f"fused nodes keep {model.alignment_bits} bits"] if model.alignment_bits is not None else []
@@ -372,7 +372,7 @@ def _runs(mask: Any) -> str:
 
 
 def as_toml(implementation: str, rows: Sequence[ShapeOrder]) -> str:
-    """The file that declares the orders; shapes of one order share an entry."""
+    """Return the file that declares the orders; shapes of one order share an entry."""
     lines = [f"# The orders of {implementation} on one machine, found by `tessera-conformance probe --write`.", ""]
     lines += ["format = 1", f"implementation = {json.dumps(implementation)}", ""]
     entries: dict[str, list[ShapeOrder]] = {}
@@ -546,7 +546,7 @@ def _least_factor(ranks: int) -> int | None:
 
 
 def as_table(rows: Sequence[Row]) -> str:
-    """The rows as a Markdown table."""
+    """Return the rows as a Markdown table."""
     return table(("ranks", "algorithm", "level", "elements", "declared", "probed", "verdict"), map(_cells, rows)) + "\n"
 
 
@@ -677,7 +677,7 @@ def _run_algorithms(arguments: argparse.Namespace) -> int:
 
 
 def algorithms_json(rows: Sequence[Row]) -> str:
-    """The rows of the algorithms for machines."""
+    """Return the rows of the algorithms for machines."""
     return json.dumps([row.to_json() for row in rows], indent=1) + "\n"
 
 

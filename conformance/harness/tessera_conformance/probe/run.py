@@ -366,7 +366,7 @@ class Finding:
         return pattern(self.tree) if self.tree is not None else "no fixed tree"
 
     def to_json(self) -> dict[str, Any]:
-        """The machine-readable finding; times are left out."""
+        """Return the machine-readable finding; times are left out."""
         subject, model = self.subject, self.arithmetic and self.arithmetic.model
         return {
             "implementation": self.implementation,

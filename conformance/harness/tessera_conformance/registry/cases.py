@@ -88,7 +88,7 @@ def _keep(index: CaseIndex) -> None:
 
 
 def cases_by_clause(index: CaseIndex) -> Mapping[str, Sequence[str]]:
-    """The ids of the cases tagged with each clause."""
+    """Return the ids of the cases tagged with each clause."""
     cases: dict[str, list[str]] = {}
     for identifier, case in index.items():
         for clause in case.clauses:

@@ -23,7 +23,7 @@ class RegistryError(Exception):
     remedy: ClassVar[str]
 
     def words(self) -> dict[str, str]:
-        """The fields as text, by their names in the templates."""
+        """Return the fields as text, by their names in the templates."""
         return {name: _in_words(name, value) for name, value in vars(self).items()}
 
     def explain(self) -> dict[str, str]:
@@ -165,7 +165,7 @@ class LockOutOfDate(_RowError):
     remedy = f"if the change is meant, run `{COMMAND} lock` and review the lock's diff"
 
     def words(self) -> dict[str, str]:
-        """The fields, and the difference of the lock from the row."""
+        """Return the fields, and the difference of the lock from the row."""
         missing = self.field == "id"
         difference = "is not in the lock" if missing else f"has another {self.field} than the lock recorded"
         return super().words() | {"difference": difference}

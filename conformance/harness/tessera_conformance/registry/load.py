@@ -79,7 +79,7 @@ def normalise(lines: Sequence[str]) -> str:
 
 
 def digest(lines: Sequence[str]) -> str:
-    """The digest of the normalised lines, in the registry's spelling."""
+    """Return the digest of the normalised lines, in the registry's spelling."""
     return "sha256:" + hashlib.sha256(normalise(lines).encode("utf-8")).hexdigest()
 
 
@@ -249,7 +249,7 @@ REQUIRED = {
 
 
 def problems(registry: Registry) -> Iterator[RegistryError]:
-    """Every contradiction between rows, in the order of the rows."""
+    """Yield every contradiction between rows, in the order of the rows."""
     for key, document in registry.documents.items():
         if document.key != key:
             yield Inconsistent(f"{key}.toml", "[document]", "key", repr(document.key), f'"{key}", the name of its file')
@@ -476,7 +476,7 @@ def _entry(row: Clause | Interpretation) -> dict[str, str]:
 
 
 def read_lock(directory: Path) -> Lock:
-    """The lock of a directory; raises `UnreadableFile` or `SchemaViolation`."""
+    """Return the lock of a directory; raises `UnreadableFile` or `SchemaViolation`."""
     lock, wrong = _lock_in(directory)
     if wrong:
         raise wrong[0]

@@ -44,7 +44,7 @@ class ClauseResult:
 
 
 def clause_results(report: Report, registry: Registry) -> dict[str, ClauseResult]:
-    """Every active clause of the registry with its outcome, in the order of the documents."""
+    """Return every active clause of the registry with its outcome, in the order of the documents."""
     by_clause: dict[str, dict[str, Line]] = {}
     for observation in report.observed:
         for name in observation["clauses"]:

@@ -151,7 +151,7 @@ def cases_of_musts(plan: Line, observations: Iterable[Line]) -> dict[str, list[L
 
 
 def outcomes_of_musts(plan: Line, observations: Iterable[Line]) -> dict[str, Outcome]:
-    """The outcome of every testable MUST clause of the claimed documents."""
+    """Return the outcome of every testable MUST clause of the claimed documents."""
     musts = plan["musts"]
     return {name: outcome(musts[name]["by"], cases) for name, cases in cases_of_musts(plan, observations).items()}
 

@@ -186,7 +186,7 @@ def _state(observation: Line) -> str:
 
 
 def as_json(before: Report, after: Report, comparison: Comparison) -> str:
-    """The comparison for programs; a case carries verdict, disposition and reason of both sides."""
+    """Return the comparison for programs; a case carries verdict, disposition and reason of both sides."""
     selection = {
         "before": {"path": str(before.path), "claim": before.claim},
         "after": {"path": str(after.path), "claim": after.claim},
@@ -274,7 +274,7 @@ def compared_page(reports: Sequence[Report], registry: Registry) -> Iterator[str
 
 
 def _histories(reports: Sequence[Report]) -> dict[str, list[Report]]:
-    """The reports of each implementation by its name, in the order in which they were given."""
+    """Return the reports of each implementation by its name, in the order in which they were given."""
     reports_of: dict[str, list[Report]] = {}
     for report in reports:
         reports_of.setdefault(_name(report), []).append(report)

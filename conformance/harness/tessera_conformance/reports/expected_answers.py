@@ -203,7 +203,7 @@ class Search:
 
 
 def function_of(item: pytest.Function) -> Test:
-    """The test of a collected case, with the values that `parametrize` lists."""
+    """Return the test of a collected case, with the values that `parametrize` lists."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
 
     def test(impl: Implementation, check: Check) -> object:
@@ -220,7 +220,7 @@ def answers_of(exchange: Exchange) -> Answers | None:
 
 
 def _pairs(exchange: Exchange) -> list[str]:
-    """The ids of the requests of an exchange, as texts."""
+    """Return the ids of the requests of an exchange, as texts."""
     frames = exchange.params.get("frames", ()) if exchange.method == EXCHANGE else ()
     read = (ids_of(frame.encode("utf-8", "surrogatepass")) for frame in frames)
     return [json.dumps(list(pair)) for pair in read if pair is not None]

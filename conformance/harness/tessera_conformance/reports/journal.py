@@ -213,7 +213,7 @@ def report_in(path: Path) -> Path:
 
 
 def read(path: Path) -> Report:
-    """A report file, valid or not, compressed (`.gz`) or not.
+    """Return a report file, valid or not, compressed (`.gz`) or not.
 
     Raises `UnreadableReport`: it cannot be opened, or does not begin with a header.
     """
@@ -366,7 +366,7 @@ def _require_same_header(first: Report, other: Report) -> None:
 
 
 def _comparable(report: Report) -> Mapping[str, Any]:
-    """The header's fields by name, without those that differ between the shards of one run."""
+    """Return the header's fields by name, without those that differ between the shards of one run."""
     fields = dict(_flat(without_run(report.header)))
     del fields["selection.shard"]
     return fields

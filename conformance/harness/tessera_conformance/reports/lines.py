@@ -297,7 +297,7 @@ def observed_line(
 
 
 def _long(checks: Sequence[CheckRecord], exchanges: Iterable[str]) -> str:
-    """The fields `checks` and `exchanges`; the exchanges are JSON already."""
+    """Return the fields `checks` and `exchanges`; the exchanges are JSON already."""
     return f'"checks":[{",".join(encoded(_check(record)) for record in checks)}],"exchanges":[{",".join(exchanges)}]'
 
 
@@ -320,7 +320,7 @@ def _check(record: CheckRecord) -> dict[str, Any]:
 
 
 def _exchange(exchange: Exchange, whole: bool = False) -> str:
-    """An exchange as JSON without its end.
+    """Return an exchange as JSON without its end.
 
     With `whole` the answer is not shortened; long values of the request are, since a test makes them again.
     """
@@ -419,7 +419,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=plai
 
 
 def ends_of(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """The first and the last entries of a long list."""
+    """Return the first and the last entries of a long list."""
     half = WHOLE_CASE // 2
     return entries if len(entries) <= WHOLE_CASE else [*entries[:half], *entries[-half:]]
 

@@ -54,12 +54,12 @@ def document(
 
 
 def packed(text: str) -> str:
-    """A gzip stream in base64."""
+    """Return a gzip stream in base64."""
     return base64.b64encode(gzip.compress(text.encode("utf-8", errors="backslashreplace"), 9, mtime=0)).decode()
 
 
 def registry_data(registry: Registry) -> dict[str, Any]:
-    """The levels, the outcomes with their words, and the documents with their sections."""
+    """Return the levels, the outcomes with their words, and the documents with their sections."""
     return {
         "levels": LEVELS,
         "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
@@ -69,7 +69,7 @@ def registry_data(registry: Registry) -> dict[str, Any]:
 
 
 def clause_data(clause: Clause) -> dict[str, Any]:
-    """The fields of a clause that the scripts show."""
+    """Return the fields of a clause that the scripts show."""
     shown = ("id", "document", "section", "level", "summary", "verify", "interpretations")
     return {name: getattr(clause, name) for name in shown} | {"twin": clause.duplicate_of}
 
@@ -134,7 +134,7 @@ SCRIPTS = (
 
 
 def page(report: Report, registry: Registry) -> Iterator[str]:
-    """The HTML document, piece by piece, so that the details of all cases are never in memory at once."""
+    """Return the HTML document, piece by piece, so that the details of all cases are never in memory at once."""
     places = {
         "TITLE": html.escape(visible(f"{wording.implementation_name(report)}: {report.claim}")),
         "ROOFLINES": rooflines(report),

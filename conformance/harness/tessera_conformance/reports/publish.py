@@ -42,7 +42,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(report: Report, registry: Registry) -> Iterator[str]:
-    """The XML document, piece by piece: the elements of all cases together are large."""
+    """Yield the XML document, piece by piece: the elements of all cases together are large."""
     groups: dict[str, str] = {}
     for cause in causes(report):
         groups |= dict.fromkeys((line["case"] for line in cause.lines), cause.sentence())
@@ -444,7 +444,7 @@ def _reason(lines: Sequence[Line]) -> str:
 
 
 def deviations_toml(entries: Sequence[Deviation], heading: str) -> str:
-    """The file of some deviations."""
+    """Return the file of some deviations."""
     return (
         f"# {heading}\n" + "".join(f"\n{_table(entry)}" for entry in entries) + ("" if entries else "deviation = []\n")
     )

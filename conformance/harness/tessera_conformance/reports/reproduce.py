@@ -238,7 +238,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def script_name(case: str) -> str:
-    """The file name of a case's script."""
+    """Return the file name of a case's script."""
     return f"reproduce-{slug(case).replace('/', '-')}.py"
 
 

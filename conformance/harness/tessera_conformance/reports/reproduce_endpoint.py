@@ -40,7 +40,7 @@ def is_response(answer: Any) -> bool:
 
 
 def pair_of(response: Any) -> str:
-    """The two ids of a response, as a text."""
+    """Return the two ids of a response, as a text."""
     return json.dumps([response.get(name) for name in RESPONSE[:2]])
 
 

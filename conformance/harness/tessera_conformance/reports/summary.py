@@ -132,7 +132,7 @@ def _stderr_of_the_start(report: Report) -> Iterator[str]:
 
 
 def _causes(causes: Sequence[Cause], registry: Registry) -> Iterator[str]:
-    """Each cause with its smallest case, in the order in which to correct them."""
+    """Yield each cause with its smallest case, in the order in which to correct them."""
     if causes:
         yield "  fix first" if len(causes) > 1 else "  to fix"
     for cause in causes[:SHOWN_CAUSES]:
@@ -197,7 +197,7 @@ _CONTROL = re.compile(f"[\t\n{HIDDEN}]")
 
 
 def markdown(report: Report, registry: Registry) -> str:
-    """The whole document."""
+    """Return the whole document."""
     results = clause_results(report, registry)
     parts = [
         _header(report),
@@ -525,7 +525,7 @@ def _tooltip(name: str, line: Sequence[Point], plot: Plot) -> str:
 
 
 def _power(power: int) -> str:
-    """A power of ten with a prefix, as 10 k; the unit follows."""
+    """Return a power of ten with a prefix, as 10 k; the unit follows."""
     prefix = min(max(power, 0) // 3, len(PREFIXES) - 1)
     return f"{10.0 ** (power - 3 * prefix):g} {PREFIXES[prefix]}"
 

@@ -196,7 +196,7 @@ def _nothing_judged(report: Report, registry: Registry) -> str:
 
 
 def claimed_documents(report: Report) -> list[str]:
-    """The documents that the implementation says it implements."""
+    """Return the documents that the implementation says it implements."""
     hello = report.header["implementation"]["hello"] or {}
     return [str(name) for name in hello.get("documents", [])]
 
@@ -257,7 +257,7 @@ def deviation_reason(report: Report, observation: Line) -> str:
 
 
 def reproduce_command(report: Report, case: str) -> str:
-    """The command that runs just this case again, as it was run."""
+    """Return the command that runs just this case again, as it was run."""
     implementation, chosen = report.header["implementation"], report.header["selection"]
     hello = implementation["hello"] or {}
     words = ["tessera-conformance reproduce", shlex.quote(case), f"--impl={shlex.quote(implementation['label'])}"]
@@ -305,7 +305,7 @@ def mended(cause: Cause, registry: Registry) -> list[str]:
 
 
 def verdict_counts(report: Report) -> list[tuple[str, str]]:
-    """Each verdict that some case has, with the number of its cases."""
+    """Return each verdict that some case has, with the number of its cases."""
     counts = Counter(line["verdict"] for line in report.observed)
     return [(verdict.replace("_", " "), count(counts[verdict])) for verdict in VERDICTS if counts[verdict]]
 
@@ -393,7 +393,7 @@ def count(number: int) -> str:
 
 
 def cases(number: int) -> str:
-    """A number of cases."""
+    """Return a number of cases."""
     return f"{count(number)} case{'' if number == 1 else 's'}"
 
 

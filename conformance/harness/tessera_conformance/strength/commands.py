@@ -212,7 +212,7 @@ def _row(kill: Kill) -> str:
 
 
 def as_json(matrix: KillMatrix) -> dict[str, Any]:
-    """The matrix as published."""
+    """Return the matrix as published."""
     return {
         "format": 1,
         "cases": matrix.cases,

@@ -88,7 +88,7 @@ def kill_matrix(
 
 
 def level_of(violation: Violation, registry: Registry) -> str:
-    """The numerics level that a violator claims in its Hello."""
+    """Return the numerics level that a violator claims in its Hello."""
     if violation.level is not None:
         return violation.level
     with violation.broken() as broken:
@@ -129,7 +129,7 @@ class Trial:
         self._passed: dict[tuple[str, str], Judgement] = {}
 
     def tagged(self, violation: Violation) -> list[pytest.Function]:
-        """The tests of the clause that a violation breaks."""
+        """Return the tests of the clause that a violation breaks."""
         twin = self.registry.clause(violation.clause).duplicate_of
         names = [violation.clause, *([twin] if twin else [])]
         places = {place: item for name in names for place, item in self._of_clause.get(name, {}).items()}
@@ -215,7 +215,7 @@ def write_results(directory: Path, name: str, document: Mapping[str, Any], page:
 
 
 def _by_clause(items: Sequence[pytest.Function]) -> Mapping[str, Mapping[int, pytest.Function]]:
-    """The tests of each clause, by their positions in the suite."""
+    """Return the tests of each clause, by their positions in the suite."""
     items_of: dict[str, dict[int, pytest.Function]] = {}
     for place, item in enumerate(items):
         for clause in item.stash[CASE].clause_ids:

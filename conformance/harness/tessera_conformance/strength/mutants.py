@@ -257,7 +257,7 @@ class Mutant:
 
 
 def mutants_of(package: str, parts: Sequence[str]) -> list[Mutant]:
-    """Every mutant of the modules of some of its packages, which are all imported, in order of name.
+    """Return every mutant of the modules of some of its packages, which are all imported, in order of name.
 
     Raises `ValueError`: no package of this name is in it.
     """
@@ -269,7 +269,7 @@ def mutants_of(package: str, parts: Sequence[str]) -> list[Mutant]:
 
 
 def _modules(package: str) -> list[str]:
-    """A package and the modules below it, imported, in order of name."""
+    """Return a package and the modules below it, imported, in order of name."""
     if importlib.util.find_spec(package) is None:
         raise ValueError(f"--packages: {package.partition('.')[0]} has no package {package.partition('.')[2]!r}")
     path = getattr(importlib.import_module(package), "__path__", [])
@@ -305,7 +305,7 @@ def _of_module(name: str, package: str) -> Iterator[Mutant]:
 
 
 def _functions(tree: ast.AST, above: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """The functions of a module and of its classes; those within functions belong to them."""
+    """Yield the functions of a module and of its classes; those within functions belong to them."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield f"{above}{node.name}", node
@@ -343,7 +343,7 @@ def install(mutant: Mutant) -> bool:
 
 
 def _codes(code: types.CodeType, key: CodeKey, inside: bool = False) -> Iterator[types.CodeType]:
-    """The code of a function and of what is within it."""
+    """Yield the code of a function and of what is within it."""
     within = inside or code_key(code) == key
     if within:
         yield code
@@ -595,13 +595,13 @@ def survivors(judged: Judged, equivalents: Mapping[str, str]) -> list[tuple[Muta
 
 
 def share_killed(judged: Judged, equivalents: Mapping[str, str]) -> float:
-    """The share of mutants that are killed or explained, from 0 to 1."""
+    """Return the share of mutants that are killed or explained, from 0 to 1."""
     counted = [mutant for mutant in judged if mutant[1].fate != "not installed"]
     return 1 - len(survivors(counted, equivalents)) / len(counted) if counted else 0.0
 
 
 def text(judged: Judged, equivalents: Mapping[str, str]) -> str:
-    """The figure of each package, and every survivor."""
+    """Return the figure of each package, and every survivor."""
     lines = [
         f"{package:10} {figures['mutants']:5} mutants  {figures['killed']:5} killed ({figures['near']} near)  "
         f"{figures['explained']:4} explained  {figures['survived']:4} survived  "
@@ -615,7 +615,7 @@ def text(judged: Judged, equivalents: Mapping[str, str]) -> str:
 
 
 def as_json(judged: Judged, equivalents: Mapping[str, str], seed: int) -> dict[str, Any]:
-    """The figures, and every mutant that survived."""
+    """Return the figures, and every mutant that survived."""
     return {
         "format": 1,
         "seed": seed,
@@ -634,7 +634,7 @@ def as_json(judged: Judged, equivalents: Mapping[str, str], seed: int) -> dict[s
 
 
 def markdown(judged: Judged, equivalents: Mapping[str, str], seed: int) -> str:
-    """The figures by package, and the survivors."""
+    """Return the figures by package, and the survivors."""
     head = ("package", "mutants", "killed", "by cases of the module's clauses", "explained", "survived", "not executed")
     counted = ("mutants", "killed", "near", "explained", "survived", "not executed")
     rows = [

@@ -64,7 +64,7 @@ def _perform(place: int) -> Any:
 def isolated(
     jobs: int, work: Callable[[Task], Result], tasks: Sequence[Task], patience: float
 ) -> Iterator[tuple[int, Result | None]]:
-    """The place and the result of each task as they end, every task in a process of its own, forked from here.
+    """Yield the place and the result of each task as they end, every task in a process of its own, forked from here.
 
     None is the result of a process that died, or was ended after `patience` seconds.
     """

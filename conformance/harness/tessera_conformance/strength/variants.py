@@ -71,7 +71,7 @@ def altered(
     *substitutions: tuple[Any, str, Any],
     name: str = "",
 ) -> Variant:
-    """A variant that replaces attributes of modules or classes, each `(owner, attribute name, substitute)`."""
+    """Return a variant that replaces attributes of modules or classes, each `(owner, attribute name, substitute)`."""
     return Variant(name, freedom, description, tuple(reach), lambda: substituted(make, substitutions))
 
 
@@ -275,7 +275,7 @@ def failed(outcomes: Sequence[Outcome], whole: bool) -> bool:
 
 
 def lines_of(outcome: Outcome) -> list[str]:
-    """A variant with its counts, then each case that it did not pass."""
+    """Return a variant with its counts, then each case that it did not pass."""
     name, freedom = outcome.variant.name, outcome.variant.freedom
     counts = f"{outcome.passed} passed, {outcome.left_out} not claimed, {len(outcome.failures)} failed"
     nowhere = "" if outcome.shown_by else f"; {name} answers as the control does in each case"
@@ -293,13 +293,13 @@ def _first_line(text: str) -> str:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """The counts of all."""
+    """Return the counts of all."""
     cases, failures = sum(outcome.cases for outcome in outcomes), sum(len(outcome.failures) for outcome in outcomes)
     return f"{len(outcomes)} legal variants in {cases} cases: {failures} failed"
 
 
 def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The table as published."""
+    """Return the table as published."""
     return {
         "format": 1,
         "variants": [
@@ -321,7 +321,7 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
-    """The table for people."""
+    """Return the table for people."""
     head = "variant|what it does otherwise|freedom|level|cases|passed|not claimed|failed|shown by".split("|")
     rows = [
         (

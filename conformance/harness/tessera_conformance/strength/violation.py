@@ -129,14 +129,14 @@ def violates(clause: str, description: str) -> Callable[[AdapterClass], AdapterC
 def replaced(
     clause: str, description: str, make: Callable[[], Adapter], *substitutions: tuple[Any, str, Any], name: str = ""
 ) -> Violation:
-    """A violation that replaces attributes of modules or classes, each `(owner, attribute name, substitute)`."""
+    """Return a violation that replaces attributes of modules or classes, each `(owner, attribute name, substitute)`."""
 
     return Violation(name, clause, description, lambda: substituted(make, substitutions))
 
 
 @contextmanager
 def substituted(make: Callable[[], Adapter], substitutions: Sequence[tuple[Any, str, Any]]) -> Iterator[Adapter]:
-    """A new adapter, while attributes of modules or classes are replaced."""
+    """Yield a new adapter, while attributes of modules or classes are replaced."""
     load_whole(make())
     with ExitStack() as stack:
         for owner, attribute, value in substitutions:
@@ -179,7 +179,7 @@ def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _functions_of(module: types.ModuleType) -> Iterator[types.FunctionType]:
-    """Every function that the module defines, also behind decorators that keep what they wrap."""
+    """Yield every function that the module defines, also behind decorators that keep what they wrap."""
     classes = [value for value in vars(module).values() if isinstance(value, type)]
     values = [value for owner in (module, *classes) for value in vars(owner).values()]
     for value in values:

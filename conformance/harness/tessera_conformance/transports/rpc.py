@@ -58,7 +58,7 @@ class ProcessFamily:
         _LIVING[self.token] = self
 
     def environment(self) -> dict[str, str]:
-        """The environment of this process, with the token."""
+        """Return the environment of this process, with the token."""
         return {**os.environ, VARIABLE: self.token}
 
     def begins_with(self, pid: int) -> None:
@@ -260,7 +260,7 @@ class RpcTransport(ProcessTransport):
             )
 
     def arguments(self, exchange: Path) -> list[str]:
-        """The words of the command."""
+        """Return the words of the command."""
         return self._arguments
 
 

@@ -130,7 +130,7 @@ def counter_bits(seed: int, count: int) -> list[int]:
 
 
 def counted(dtype: str, shape: tuple[int, ...], seed: int, exponents: tuple[int, int] = (-2, 2)) -> Tensor:
-    """A tensor of counter bits.
+    """Return a tensor of counter bits.
 
     Integers take the low bits of their word. A float takes its sign from bit 63, its fraction from the low bits, and an
     exponent from the given range, ends included, from bits 32 to 62; fp64, whose fraction is wider, from bits 53 to 62.

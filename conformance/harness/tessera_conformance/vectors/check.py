@@ -460,7 +460,7 @@ def configure_vectors(parser: argparse.ArgumentParser) -> None:
 
 
 def default_sources() -> Mapping[str, Path]:
-    """The sources of this checkout's vectors, by chapter."""
+    """Return the sources of this checkout's vectors, by chapter."""
     return cases.chapter_files("vector_sources")
 
 

@@ -395,7 +395,7 @@ class Declaration:
     model: NodeArithmetic
 
     def __str__(self) -> str:
-        """The rule, as the verdict states it."""
+        """Return the rule, as the verdict states it."""
         text = self.tree.to_text()
         shown = text if len(text) <= LONGEST_TREE else f"{text[: LONGEST_TREE - 3]}..."
         parts = [f"products {self.model.product}", f"in {self.model.accumulator}"]

@@ -51,7 +51,7 @@ class Exhaustion:
         return REASON_OF[self.resource]
 
     def sizes(self, expected: Expected) -> dict[str, int]:
-        """The argument `resources` of a run with this size."""
+        """Return the argument `resources` of a run with this size."""
         return {"task_window" if self.resource == "task_ring" else self.resource: expected.size}
 
 

@@ -49,7 +49,7 @@ def network(
 
 
 def process(name: str, *body: Statement) -> dict[str, Any]:
-    """A process and its body."""
+    """Return a process and its body."""
     return {"name": name, "body": list(body)}
 
 
@@ -103,7 +103,7 @@ def task(
 
 
 def sends(channel: str, tokens: Iterable[int]) -> list[Statement]:
-    """A send of each token."""
+    """Return a send of each token."""
     return [send(channel, token) for token in tokens]
 
 
@@ -167,17 +167,17 @@ def arrivals(ending: Ending, process: str, channel: str | None = None) -> list[i
 
 
 def kernels(ending: Ending, process: str) -> list[str]:
-    """The kernels that a process ran, in order."""
+    """Return the kernels that a process ran, in order."""
     return [report["kernel"] for report in ending["kernels"].get(process, [])]
 
 
 def reported_cycles(ending: Ending, process: str) -> int:
-    """The cycles that the kernels of a process report."""
+    """Return the cycles that the kernels of a process report."""
     return sum(report["cycles"] for report in ending["kernels"].get(process, []))
 
 
 def workers_of_tasks(ending: Ending) -> list[int]:
-    """The worker of each task, in order of issue."""
+    """Return the worker of each task, in order of issue."""
     return [task["worker"] for task in ending["tasks"]]
 
 

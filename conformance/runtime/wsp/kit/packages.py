@@ -75,7 +75,7 @@ def content_hash(document: Mapping[str, Any]) -> str:
 
 
 def sealed(document: Mapping[str, Any]) -> str:
-    """A package with the hash of its content."""
+    """Return a package with the hash of its content."""
     return canonical({**document, "hash": content_hash(document)})
 
 

@@ -53,7 +53,7 @@ def program(
 
 
 def process(name: str, *body: Statement) -> dict[str, Any]:
-    """A process and its body."""
+    """Return a process and its body."""
     return {"name": name, "body": list(body)}
 
 
@@ -70,7 +70,7 @@ def kernel(
     per_element: int = 0,
     executor: str | None = None,
 ) -> dict[str, Any]:
-    """A kernel whose parameters are `tensor` or `scalar`, with its report of cycles."""
+    """Return a kernel whose parameters are `tensor` or `scalar`, with its report of cycles."""
     return {
         "name": name,
         "payload": {
@@ -84,7 +84,7 @@ def kernel(
 
 
 def instruction(op: str, destination: str, *operands: str | int) -> dict[str, Any]:
-    """An instruction of a kernel on parameters and constants."""
+    """Return an instruction of a kernel on parameters and constants."""
     read = [{"constant": operand} if isinstance(operand, int) else {"parameter": operand} for operand in operands]
     return {"op": op, "destination": destination, "operands": read}
 
@@ -95,26 +95,26 @@ def work(*cycles: int) -> list[dict[str, Any]]:
 
 
 def filler(name: str, cycles: int = 0, per_element: int = 0) -> dict[str, Any]:
-    """A kernel that fills its tensor with its scalar."""
+    """Return a kernel that fills its tensor with its scalar."""
     parameters = {"t": "tensor", "by": "scalar"}
     return kernel(name, parameters, [instruction("fill", "t", "by")], cycles, per_element)
 
 
 def tensor(name: str, dtype: str, values: Sequence[int | float]) -> dict[str, Any]:
-    """A tensor with its initial elements, little-endian."""
+    """Return a tensor with its initial elements, little-endian."""
     data = struct.pack(f"<{len(values)}{FORMATS[dtype]}", *values)
     return {"name": name, "dtype": dtype, "count": len(values), "initial": data.hex()}
 
 
 def elements(dtype: str, data: str) -> list[Any]:
-    """The elements in the hexadecimal bytes of a tensor."""
+    """Return the elements in the hexadecimal bytes of a tensor."""
     found = bytes.fromhex(data)
     form = FORMATS[dtype]
     return list(struct.unpack(f"<{len(found) // struct.calcsize(form)}{form}", found))
 
 
 def symbol_of(name: str, default: int = 0, width: int = 64) -> dict[str, Any]:
-    """The declaration of a symbol."""
+    """Return the declaration of a symbol."""
     return {"name": name, "width": width, "default": default}
 
 
@@ -156,17 +156,17 @@ def slot(name: str) -> dict[str, Any]:
 
 
 def symbol(name: str) -> dict[str, Any]:
-    """The value of a symbol in this run."""
+    """Return the value of a symbol in this run."""
     return {"symbol": name}
 
 
 def op(name: str, *operands: Value) -> dict[str, Any]:
-    """An operation on values."""
+    """Return an operation on values."""
     return {"op": name, "operands": [value(operand) for operand in operands]}
 
 
 def tensor_argument(name: str) -> dict[str, Any]:
-    """A tensor given to a kernel."""
+    """Return a tensor given to a kernel."""
     return {"tensor": name}
 
 

@@ -59,7 +59,7 @@ class Actor:
     value: int = 0
 
     def tensor(self, place: int) -> str:
-        """The name of a tensor."""
+        """Return the name of a tensor."""
         return f"{self.name}{place}"
 
 
@@ -85,7 +85,7 @@ class Generated:
 
 
 def generate(choose: Chooser) -> Generated:
-    """A program of two to four processes on one to three workers."""
+    """Return a program of two to four processes on one to three workers."""
     actors = [Actor(name) for name in "pqrs"[: choose.between(2, 4)]]
     links = [_link(choose, place, actors) for place in range(choose.between(1, 4))]
     for _ in range(choose.between(6, 28)):

@@ -31,7 +31,7 @@ def read_by(check: Any, answer: Any) -> Any:
 
 
 def compiled(impl: Any, check: Any, program: Mapping[str, Any], target: str = "cpu_sim") -> str:
-    """The package of a legal program."""
+    """Return the package of a legal program."""
     package: str = check.accepts(impl.wsp.compile(program=program, target=target))["package"]
     return package
 
@@ -44,7 +44,7 @@ def ran(impl: Any, check: Any, program: Mapping[str, Any] | str, **arguments: An
 
 
 def statistics(impl: Any, check: Any, program: Mapping[str, Any] | str, **arguments: Any) -> dict[str, Any]:
-    """The statistics of a program, or of a package, that completes."""
+    """Return the statistics of a program, or of a package, that completes."""
     result = ran(impl, check, program, **arguments)
     check.equal(result["outcome"], "completed", f"the outcome, with {reason(result)}")
     found: dict[str, Any] = result["statistics"]

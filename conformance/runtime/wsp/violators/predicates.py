@@ -28,7 +28,7 @@ def operator(name: str, description: str, op: str, other: Callable[[int, int], i
 
 
 def signed(value: int) -> int:
-    """The value as a signed number of 64 bits."""
+    """Return the value as a signed number of 64 bits."""
     return value - (1 << 64) if value >> 63 else value
 
 
