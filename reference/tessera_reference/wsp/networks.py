@@ -7,11 +7,10 @@ process, tasks in order of issue, the makespan, and the report of a deadlock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .builder import compile_program
+from .builder import Channel, Expr, Kernel, Program, Tensor, compile_program
 from .errors import ProgramRefused
 from .forms import members, name, objects
 from .native import NativeRun
@@ -21,7 +20,6 @@ from .targets import target
 
 TASK = ("key", "reads", "writes", "waits", "signals")
 """The members of a task that may be left out."""
-TENSOR = {"dtype": "u64", "count": 1}
 
 
 def execute(network: Any, engine: Callable[[Package], Run | NativeRun] = Run) -> dict[str, Any]:
@@ -30,99 +28,89 @@ def execute(network: Any, engine: Callable[[Package], Run | NativeRun] = Run) ->
     Raises `ProgramRefused`, and `UnsupportedDirective` for an unknown policy.
     """
     stated = members(network, "", ("channels", "kernels", "processes"), ("dispatch", "task_window"))
-    translation = _Translation()
-    processes = [
-        {"name": process["name"], "body": translation.body(process["body"], f"/processes/{place}/body", [f"s{place}"])}
-        for place, process in enumerate(objects(stated["processes"], "/processes"))
-    ]
-    cycles = {kernel["name"]: kernel["cycles"] for kernel in objects(stated["kernels"], "/kernels")}
-    schedule = {part: stated[part] for part in ("task_window",) if part in stated}
+    translation = _Translation({kernel["name"]: kernel["cycles"] for kernel in objects(stated["kernels"], "/kernels")})
+    program = translation.program
+    program.form["csp"]["channels"] = stated["channels"]
+    program.form["schedule"] |= {part: stated[part] for part in ("task_window",) if part in stated}
     if "dispatch" in stated:
-        dispatch = members(stated["dispatch"], "/dispatch", ("policy", "workers"))
-        schedule["policy"] = {"id": dispatch["policy"], "parameters": {"workers": dispatch["workers"]}}
+        program.dispatch(**members(stated["dispatch"], "/dispatch", ("policy", "workers")))
+    for place, process in enumerate(objects(stated["processes"], "/processes")):
+        with program.process(process["name"]):
+            translation.body(process["body"], f"/processes/{place}/body", [f"s{place}"])
     cpu_sim = target("cpu_sim")
     assert cpu_sim is not None
-    package, _ = compile_program(
-        {
-            "name": "network",
-            "kernels": list(translation.program_kernels(cycles)),
-            "schedule": schedule,
-            "csp": {"channels": stated["channels"], "processes": processes},
-            "tensors": [{"name": tensor, **TENSOR} for tensor in translation.tensors],
-        },
-        cpu_sim,
-    )
+    package, _ = compile_program(program.form, cpu_sim)
     run = engine(package)
     events = run.observe()
     return _ending(package, run.finish().result(), events, [kernel for kernel, *_ in translation.kernels])
 
 
-@dataclass
 class _Translation:
-    """Statements of a network as those of a program, and the kernels and tensors that they use."""
+    """The program of a network, in which kernels report cycles by name; methods raise `ProgramRefused`."""
 
-    kernels: dict[tuple[str, int, int], str] = field(default_factory=dict)
-    """The name of the kernel in the program, by its name in the network and how many tensors it reads and writes."""
-    tensors: dict[str, None] = field(default_factory=dict)
+    def __init__(self, cycles: Mapping[str, Any]) -> None:
+        self.program = Program("network")
+        self.cycles = cycles
+        self.kernels: dict[tuple[str, int, int], Kernel] = {}
+        """By the name in the network, and how many tensors it reads and writes."""
+        self.tensors: dict[str, Tensor] = {}
 
-    def body(self, value: Any, path: str, slots: Sequence[str]) -> list[dict[str, Any]]:
+    def body(self, value: Any, path: str, slots: Sequence[str]) -> None:
         """The statements of a body; the last of the slots has the token of the innermost consume."""
-        return [
-            self.statement(statement, f"{path}/{place}", slots) for place, statement in enumerate(objects(value, path))
-        ]
+        for place, statement in enumerate(objects(value, path)):
+            self.statement(statement, f"{path}/{place}", slots)
 
-    def statement(self, value: Mapping[str, Any], path: str, slots: Sequence[str]) -> dict[str, Any]:
-        """One statement. Raises `ProgramRefused`."""
+    def statement(self, value: Mapping[str, Any], path: str, slots: Sequence[str]) -> None:
+        """One statement."""
         match value.get("op"):
             case "run":
                 stated = members(value, path, ("op", "kernel"))
-                return {"op": "run", "kernel": self.kernel(stated["kernel"], path, 0, 0), "arguments": []}
+                self.program.run(self.kernel(stated["kernel"], path, 0, 0))
             case "send":
                 stated = members(value, path, ("op", "channel"), ("token",))
                 token = {"constant": stated["token"]} if "token" in stated else {"slot": slots[-1]}
-                return {"op": "send", "channel": stated["channel"], "value": token}
+                self.program.send(Channel(stated["channel"]), Expr(token))
             case "consume":
                 stated = members(value, path, ("op", "channel", "body"))
                 inner = f"{slots[0]}.{len(slots)}"
-                body = self.body(stated["body"], f"{path}/body", [*slots, inner])
-                return {"op": "consume", "channel": stated["channel"], "into": inner, "body": body}
+                with self.program.consume(Channel(stated["channel"]), inner):
+                    self.body(stated["body"], f"{path}/body", [*slots, inner])
             case "close":
-                return dict(members(value, path, ("op", "channel")))
+                self.program.close(Channel(members(value, path, ("op", "channel"))["channel"]))
             case "task":
-                return self.task(members(value, path, ("op", "kernel"), TASK), path)
-        raise ProgramRefused(f"{path}/op", f"is {value.get('op')!r:.120}, expected run, send, consume, close or task")
+                self.task(members(value, path, ("op", "kernel"), TASK), path)
+            case op:
+                raise ProgramRefused(f"{path}/op", f"is {op!r:.120}, expected run, send, consume, close or task")
 
-    def task(self, stated: Mapping[str, Any], path: str) -> dict[str, Any]:
+    def task(self, stated: Mapping[str, Any], path: str) -> None:
         """A task; one that only reads tensors writes one of its own, which no other kernel uses."""
         reads, writes = [[name(item, path) for item in stated.get(part, ())] for part in ("reads", "writes")]
         if reads and not writes:
             writes = [f"own.{len(self.tensors)}"]
-        self.tensors |= dict.fromkeys([*reads, *writes])
-        more: dict[str, Any] = {part: list(stated[part]) for part in ("waits", "signals") if stated.get(part)}
-        if "key" in stated:
-            more["key"] = {"constant": stated["key"]}
+        for item in (*reads, *writes):
+            if item not in self.tensors:
+                self.tensors[item] = self.program.tensor(item, "u64", 1)
+        waits, signals = [[Channel(item) for item in stated.get(part, ())] for part in ("waits", "signals")]
+        key = Expr({"constant": stated["key"]}) if "key" in stated else None
         kernel = self.kernel(stated["kernel"], path, len(reads), len(writes))
-        return {"op": "task", "kernel": kernel, "arguments": [{"tensor": write} for write in (*writes, *reads)], **more}
+        tensors = [self.tensors[item] for item in (*writes, *reads)]
+        self.program.task(kernel, *tensors, key=key, waits=waits, signals=signals)
 
-    def kernel(self, value: Any, path: str, reads: int, writes: int) -> str:
-        """The kernel of the program for one of the network."""
+    def kernel(self, value: Any, path: str, reads: int, writes: int) -> Kernel:
+        """The kernel of the program for one of the network, which writes its first tensors, and copies the others."""
         form = (name(value, f"{path}/kernel"), reads, writes)
-        return self.kernels.setdefault(form, f"k{len(self.kernels)}")
-
-    def program_kernels(self, cycles: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The kernels of the program: each writes its first tensors, and copies the others into the first."""
-        for (kernel, reads, writes), called in self.kernels.items():
-            if kernel not in cycles:
-                raise ProgramRefused("/kernels", f"has no kernel {kernel}")
-            written = [f"w{place}" for place in range(writes)]
-            read = [f"r{place}" for place in range(reads)]
-            instructions: list[dict[str, Any]] = [
-                {"op": "fill", "destination": name, "operands": [{"constant": 0}]} for name in written
-            ]
-            instructions += [{"op": "copy", "destination": "w0", "operands": [{"parameter": name}]} for name in read]
-            parameters = [{"name": name, "kind": "tensor"} for name in (*written, *read)]
-            payload = {"form": "wsp-kernel", "parameters": parameters, "instructions": instructions}
-            yield {"name": called, "payload": payload, "cycles": {"fixed": cycles[kernel], "per_element": 0}}
+        if form not in self.kernels:
+            if form[0] not in self.cycles:
+                raise ProgramRefused("/kernels", f"has no kernel {form[0]}")
+            written, read = [f"w{place}" for place in range(writes)], [f"r{place}" for place in range(reads)]
+            kinds = dict.fromkeys((*written, *read), "tensor")
+            kernel = self.program.kernel(f"k{len(self.kernels)}", self.cycles[form[0]], 0, "vector", **kinds)
+            for parameter in written:
+                kernel.fill(parameter, 0)
+            for parameter in read:
+                kernel.copy("w0", parameter)
+            self.kernels[form] = kernel
+        return self.kernels[form]
 
 
 def _ending(
