@@ -40,7 +40,7 @@ class KeepsThePointer(ReferenceAdapter):
         """Read the current content of the buffers."""
         self.replays[graph] = self.replays.get(graph, 0) + 1
         if self.replays[graph] >= self.first_read:
-            for node in self.runtime.handles.find("graph", Graph, graph, "tessxGraphLaunch").nodes:
+            for node in self.runtime.handles.find("graph", Graph, graph).nodes:
                 if isinstance(node.work, LaunchWork) and node.work in self.buffers:
                     self.read_again(node.work, *self.buffers[node.work])
         return super().runtime_tessxGraphLaunch(graph=graph, stream=stream)

@@ -61,14 +61,14 @@ async def never_for_itself(self: WaitWork, rank: int, right: Any = WaitWork.run)
 
 
 def replaces_for_all(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    event = adapter.runtime._event(given["event"], "tessEventRecord")
+    event = calls._event(adapter.runtime, given["event"])
     if event.last is not None and not event.last.reached.is_set:
         event.last.missing += 1 << 30
     return call(**given)
 
 
 def of_its_first_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    event = adapter.runtime._event(given["event"], "tessEventRecord")
+    event = calls._event(adapter.runtime, given["event"])
     kept = event.last
     answer = call(**given)
     if kept is not None and f"stream {given['stream']}" not in kept.reached.name:
@@ -77,14 +77,14 @@ def of_its_first_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any
 
 
 def releases(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    event = adapter.runtime._event(given["event"], "tessEventDestroy")
+    event = calls._event(adapter.runtime, given["event"])
     if event.last is not None:
         event.last.reached.set()
     return call(**given)
 
 
 def anywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    event = adapter.runtime._event(given["event"], "tessStreamWaitEvent")
+    event = calls._event(adapter.runtime, given["event"])
     waiting = adapter.runtime.stream(given["stream"])
     if event.last is not None and not set(event.last.mesh.devices) & set(waiting.mesh.devices):
         return {}
@@ -93,7 +93,7 @@ def anywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 def on_its_own_stream(adapter: Any, call: Call, given: Given) -> bool:
     """True if a stream waits for its own recording."""
-    event = adapter.runtime._event(given["event"], "tessStreamWaitEvent")
+    event = calls._event(adapter.runtime, given["event"])
     return event.last is not None and f"stream {given['stream']}" in event.last.reached.name.split(" on ")
 
 

@@ -161,7 +161,7 @@ INSTANTIATED = [
 
 
 def own_stream_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    captured = adapter.runtime.handles.find("graph", Graph, given["graph"], "tessxGraphLaunch")
+    captured = adapter.runtime.handles.find("graph", Graph, given["graph"])
     return call(**given) if captured.stream.handle == given["stream"] else {}
 
 

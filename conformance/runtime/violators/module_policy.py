@@ -48,7 +48,7 @@ def signed_refused(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 def loaded_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     with restricted(adapter, given, ModulePolicy()) as context:
-        module = adapter.runtime.module(call(**given)["module"], "tessModuleLoad")
+        module = adapter.runtime.module(call(**given)["module"])
         for entry in module.fatbin.metadata.kernels:
             if any(parameter.name == "N" for parameter in entry.parameters):
                 target = module.fatbin.targets[0]
