@@ -225,7 +225,7 @@ def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 def keeping(only: Callable[[Any], bool]) -> Any:
     """Return a stream function that records only some failures."""
     right = Stream.fail
-    return lambda self, failure: right(self, failure) if only(failure) else None
+    return lambda self, failure, number, rank: right(self, failure, number, rank) if only(failure) else None
 
 
 TOLD = [
