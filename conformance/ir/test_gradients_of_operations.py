@@ -238,6 +238,7 @@ def test_movement_and_choice(impl, check, expression, operands, expected, dtype)
 
 @clause("LANG-05.5-01", "LANG-05.5-02")
 @feature("elementary-functions")
+@level("strict")
 @pytest.mark.parametrize("dtype", ["bf16", "fp32", "fp64"])
 def test_powers_of_negative_numbers(impl, check, dtype):
     """The slope of a power with a whole exponent has the sign of one power less."""
