@@ -83,12 +83,16 @@ def test_ranks_that_bring_different_shapes_mismatch(impl, check, other):
 
 
 @clause("COLL-02.1-02", "COLL-02.1-05")
-@pytest.mark.parametrize("awaited", [True, False], ids=["awaited", "never-awaited"])
-def test_a_rank_that_never_comes_is_a_mismatch(impl, check, awaited):
+@pytest.mark.parametrize(
+    ("awaited", "before"),
+    [(True, []), (False, []), (True, [issue("%e", "%x", SUM), awaits("%u", "%e")])],
+    ids=["awaited", "never-awaited", "after-a-complete-one"],
+)
+def test_a_rank_that_never_comes_is_a_mismatch(impl, check, awaited, before):
     """It is never a hang, and is reported even if no rank awaits the future (AMB-COLL-50)."""
     then = [issue("%f", "%x", SUM), awaits("%y", "%f") if awaited else binary("%y", "add", "%x", "%x")]
     otherwise = [binary("%z", "add", "%x", "%x")]
-    text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=3")
+    text = program(*before, branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh="dp=3")
     rows = spread(3)
     check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 1, 1])))
     observed = impl.collectives.execute(text=text, function="f", ranks=given(rows, c=[1, 0, 1]))

@@ -235,11 +235,13 @@ def test_every_collective_declares_its_axis_and_what_it_computes(impl, check, ca
         ("all_to_all(X) @{axis=dp}", "all_to_all(X) @{axis=dp, split=1}", "4x6"),
         ("broadcast(X) @{axis=dp, root=3}", "broadcast(X) @{axis=dp, root=4}", "4x6"),
         ("broadcast(X) @{axis=tp, root=1}", "broadcast(X) @{axis=tp, root=-1}", "4x6"),
+        ('reduce_scatter(X) @{axis=dp, op="sum", dim=0}', 'reduce_scatter(X) @{axis=dp, op="sum", dim=2}', "1x6"),
+        ("all_to_all(X) @{axis=dp, concat=0}", "all_to_all(X) @{axis=dp, concat=2}", "4x6"),
     ],
-    ids=["scatter", "all-to-all", "root-behind", "root-before"],
+    ids=["scatter", "all-to-all", "root-behind", "root-before", "scatter-along", "all-to-all-along"],
 )
 def test_parts_are_equal_and_the_root_lies_on_the_axis(impl, check, legal, illegal, shape):
-    """Four ranks along dp do not divide 6; they count from 0 to 3 (AMB-LANG-141)."""
+    """Four ranks along dp do not divide 6; they count from 0 to 3 (AMB-LANG-141). A matrix has no dimension 2."""
     twin = meshed(
         f"let Y: tensor<{shape}xfp32> = dist.{legal};", "return;", parameters="X: tensor<4x6xfp32>", result=""
     )

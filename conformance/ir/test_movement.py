@@ -272,6 +272,22 @@ def test_unknown_dimensions_are_moved_like_any_other(impl, check, expression, ex
     check.bits(value_of(impl, check, source, **given), tensor_of("int32", expected))
 
 
+@clause("LANG-03.1-03")
+@feature("tensor-ops")
+@pytest.mark.parametrize(
+    ("shape", "extents", "expected"),
+    [("Nx2", "[4]", [1, 2, 3, 4]), ("N", "[-1, 2]", [[1, 2], [3, 4]]), ("Nx2", "[-1]", [1, 2, 3, 4])],
+    ids=["in-all", "open", "open-of-several"],
+)
+@pytest.mark.parametrize("named", [True, False], ids=["named", "unknown"])
+def test_elements_are_counted_when_the_dimensions_are_known(impl, check, shape, extents, expected, named):
+    """A reshape is accepted where its operand may have as many elements, and done where it has."""
+    whole = [[1, 2], [3, 4]] if shape == "Nx2" else [1, 2, 3, 4]
+    type_ = f"tensor<{shape if named else shape.replace('N', '?')}xint32>"
+    source = returning(f"op.reshape(X) @{{shape={extents}}}", f"X: {type_}")
+    check.bits(value_of(impl, check, source, X=tensor_of("int32", whole)), tensor_of("int32", expected))
+
+
 @clause("LANG-02.3-42", "LANG-02.3-72")
 @feature("tensor-ops")
 @pytest.mark.parametrize(

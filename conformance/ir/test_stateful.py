@@ -210,6 +210,7 @@ def test_a_momentum_of_one_forgets_the_statistics_and_of_zero_the_batch(impl, ch
         ("op.sgd(H, H, X) @{rate=0.5}", "op.sgd(X, X, H) @{rate=0.5}", "types"),
         (SGD, "op.sgd(X, Y, Y)", "types"),
         (ADAMW, "op.adamw(X, Y, Z, Y, t) @{rate=0.5}", "shapes"),
+        (ADAMW, "op.adamw(X, Y, X, Z, t) @{rate=0.5}", "shapes"),
         (ADAMW, "op.adamw(X, Y, X, Y, c) @{rate=0.5}", "types"),
         (ADAMW, "op.adamw(X, Y, X, Y) @{rate=0.5}", "types"),
         (ADAMW, "op.adamw(X, H, X, Y, t) @{rate=0.5}", "types"),

@@ -132,6 +132,14 @@ def completes_together(self: Ranks, rank: int, arrival: Arrival) -> Sent:
     return USUAL_ARRIVE(self, rank, arrival)
 
 
+def unnoticed_after_one(self: Ranks) -> Any:
+    """The results of the ranks that ended, and for a rank that waits another's, if a future is complete."""
+    complete = any(isinstance(future, Array) for futures in self.futures for future in futures.values())
+    if complete and self.ended and not self.failed:
+        return tuple(self.ended.get(rank, min(self.ended.items())[1]) for rank in range(len(self.running)))
+    return USUAL_RESULTS(self)
+
+
 BLOCKING = ((Ranks, "_arrive", waits_at_issue), (Ranks, "_exchange", sends_the_number))
 ALL = ((Ranks, "_await", waits_for_all), (Ranks, "_exchange", goes_on_when_all_are_there))
 UNAWAITED = ((Ranks, "_await", notes_awaits), (Ranks, "results", all_awaited))
@@ -143,6 +151,12 @@ TIMES = [
     changed("COLL-02.1-02", "never_awaited_is_wrong", "refuses a future that is never awaited", *UNAWAITED),
     changed("COLL-02.1-05", "dropped_is_wrong", "refuses a future that is never awaited", *UNAWAITED),
     changed("COLL-02.1-02", "unnoticed", "does not notice who never came", (Ranks, "results", unnoticed)),
+    changed(
+        "COLL-02.1-02",
+        "unnoticed_later",
+        "does not notice who never came once a collective is complete",
+        (Ranks, "results", unnoticed_after_one),
+    ),
     changed("COLL-02.1-05", "second_await", "gives zeros for a second await", (Ranks, "_await", spent)),
     changed("COLL-02.1-05", "newest", "awaits the future issued last", (Ranks, "_await", newest)),
     changed("COLL-02.1-01", "one_future", "has one future at a time", (Ranks, "_await", newest)),

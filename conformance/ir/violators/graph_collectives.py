@@ -143,10 +143,19 @@ def rounded_down(x: Tensor, dim: int, group: int) -> Tensor:
     return collectives._with_extent(x, dim, extent // group) if isinstance(extent, int) else part(x, dim, group)
 
 
+def going_round(change: Callable[[Tensor, int, int], Tensor]) -> Callable[[Tensor, int, int], Tensor]:
+    """A change of one dimension, which counts on from the first behind the last."""
+    return lambda x, dim, group: change(x, dim % x.rank, group)
+
+
 part = collectives._part
 TYPES = [
     replaced("LANG-09-02", "drops what is left over of unequal parts", make, (collectives, "_part", rounded_down),
              name="unequal_parts"),
+    replaced("LANG-09-02", "counts the dimensions of a collective round", make,
+             (collectives, "require_axis", lambda axis, rank: None),
+             (collectives, "_part", going_round(part)), (collectives, "_whole", going_round(collectives._whole)),
+             name="dimensions_go_round"),
 ]  # fmt: skip
 
 

@@ -255,3 +255,15 @@ LENIENT = [
     rewrites("default_shape", "LANG-11-01", "reshapes to a vector unless told otherwise", r"op\.reshape\(A\)",
              "op.reshape(A, shape=[-1])"),
 ]  # fmt: skip
+
+
+# Counts of elements
+
+Counting = movement.Count
+COUNTS = [
+    replaced("LANG-03.1-03", "reshapes to as many elements only as are known before the run", make,
+             (Counting, "may_be", lambda self, number: self.number == number), name="unknown_count_is_one"),
+    replaced("LANG-03.1-03", "counts an unknown dimension as 1 where an extent is left open", make,
+             (Counting, "without", lambda self, number: None if self.number % number else self.number // number),
+             name="open_count_is_one"),
+]  # fmt: skip

@@ -8,8 +8,9 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
+from tessera_reference.graph import composites
 from tessera_reference.graph.composites import AdamW, BatchNorm, Sgd, Stateful
-from tessera_reference.graph.term import Term, widened
+from tessera_reference.graph.term import Term, require_like, widened
 from tessera_reference.ir.operation import Operation
 
 from .changes import changed
@@ -221,6 +222,22 @@ STEPS = [
     stepped("decay_in_gradient", "LANG-02-04", "adds the decay to the gradient", AdamW, adamw(decay="gradient")),
     stepped("decay_before", "LANG-02-04", "takes the decay off before the step", AdamW, adamw(decay="before")),
     stepped("step_0", "LANG-02-04", "takes step 0", AdamW, adamw()),
+]
+
+
+# Operands
+
+
+def unlike(name: str, *others: Any, **options: Any) -> None:
+    """The comparison with the parameter, not made for the second moment."""
+    if name != "v":
+        require_like(name, *others, **options)
+
+
+OPERANDS = [
+    replaced(
+        "LANG-02-04", "takes second moments of any shape", make, (composites, "require_like", unlike), name="any_v"
+    )
 ]
 
 
