@@ -60,7 +60,7 @@ def judge_gradients(
 
     Operands that are no tensors yet become tensors of `dtype`; `before` are statements before the expression.
     """
-    given = {name: held if isinstance(held, Tensor) else tensor_of(dtype, held) for name, held in operands.items()}
+    given = {name: x if isinstance(x, Tensor) else tensor_of(dtype, x) for name, x in operands.items()}
     gradients = [f"let Grad{name}: {type_of(given[name])} = op.grad({expression}, {name});" for name in expected]
     returned = f"return {', '.join(f'Grad{name}' for name in expected)};"
     wanted = [tensor_of(given[name].dtype, values) for name, values in expected.items()]

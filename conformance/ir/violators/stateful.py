@@ -45,9 +45,9 @@ def remembering(operation: type[Stateful], state: int) -> Callable[..., Any]:
 
     def run(self: Any, *operands: Any, env: Any) -> Any:
         given = list(operands)
-        held = kept.get((self.name, operands[0].shape, operands[0].dtype))
-        if held is not None:
-            given[state] = held
+        last = kept.get((self.name, operands[0].shape, operands[0].dtype))
+        if last is not None:
+            given[state] = last
         results = yield from steps(self, *given, env=env)
         if self.only is None:
             kept[self.name, operands[0].shape, operands[0].dtype] = results[1]

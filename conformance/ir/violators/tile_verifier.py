@@ -104,12 +104,12 @@ def nvidia_room(function: Function, target: Target) -> None:
 
 def allocations(function: Function) -> list[int]:
     """Return the bytes of each allocation at the top of a kernel."""
-    held = [
+    buffers = [
         instruction.operation.returns
         for instruction in function.body.instructions
         if isinstance(instruction.operation, SharedAlloc)
     ]
-    return [prod(int(extent) for extent in buffer.shape) * buffer.dtype.storage_bytes for buffer in held]
+    return [prod(int(extent) for extent in buffer.shape) * buffer.dtype.storage_bytes for buffer in buffers]
 
 
 def elements(function: Function) -> int:

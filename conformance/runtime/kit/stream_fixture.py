@@ -142,10 +142,10 @@ class CopiedTensors(StreamFixture):
         """Return the number: each place counts ten times as much as the one before it."""
         total = 0
         for place in range(PLACES):
-            held = {int(value) for value in values_of("int32", data[place * PLACE : (place + 1) * PLACE])}
-            if len(held) != 1:
+            digits = {int(value) for value in values_of("int32", data[place * PLACE : (place + 1) * PLACE])}
+            if len(digits) != 1:
                 return -1
-            total += held.pop() * 10**place
+            total += digits.pop() * 10**place
         return total
 
     def digit(self, value: int, pointer: int) -> None:
@@ -210,8 +210,8 @@ class LaunchedTensors(StreamFixture):
     @staticmethod
     def number_of(data: bytes) -> int:
         """Return the value of every element."""
-        held = {int(value) for value in values_of("int32", data)}
-        return held.pop() if len(held) == 1 else -1
+        numbers = {int(value) for value in values_of("int32", data)}
+        return numbers.pop() if len(numbers) == 1 else -1
 
     def digit(self, value: int, pointer: int) -> None:
         """Queue: append a digit."""

@@ -51,8 +51,8 @@ def slices(events: Iterable[Event], text: str = "") -> list[Event]:
 def number(check: Check, args: Mapping[str, Any], name: str) -> float:
     """Return a number of the `args` of a slice; check that it is one."""
     value = args.get(name)
-    held = isinstance(value, int | float) and not isinstance(value, bool)
-    check.true(held, f"args has a number {name}", sorted(args))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    check.true(is_number, f"args has a number {name}", sorted(args))
     return float(value or 0)
 
 

@@ -97,11 +97,11 @@ def by_elements(combined: Callable[[Any], Any], kind: str) -> Change:
     """Return a combination of numbers of one kind, of all ranks at once."""
 
     def change(right: Right, buffers: Buffers) -> Made:
-        held = buffers[0].dtype
-        if held.kind != kind:
+        first_dtype = buffers[0].dtype
+        if first_dtype.kind != kind:
             return right(buffers)
         stacked = np.stack([np.asarray(buffer.values) for buffer in buffers])
-        return same(Array(held, np.asarray(combined(stacked), dtype=buffers[0].values.dtype)), buffers)
+        return same(Array(first_dtype, np.asarray(combined(stacked), dtype=buffers[0].values.dtype)), buffers)
 
     return change
 

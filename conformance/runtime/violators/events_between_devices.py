@@ -21,9 +21,9 @@ class Plain(BuildsOnce):
 
     def hello(self) -> dict[str, Any]:
         """Return the Hello without these features."""
-        said = super().hello()
-        claimed = {name: state for name, state in said["capabilities"].items() if name not in OPTIONAL}
-        return said | {"capabilities": claimed}
+        message = super().hello()
+        claimed = {name: state for name, state in message["capabilities"].items() if name not in OPTIONAL}
+        return message | {"capabilities": claimed}
 
 
 def plain(name: str, description: str, owner: Any, attribute: str, value: Any) -> Violation:

@@ -92,7 +92,7 @@ def routed(host: MemoryHost) -> Iterator[tuple[str, Message]]:
     yield "a launch without arguments", from_pattern(host, place, base + 8192, 100)
 
 
-def _hop(told: Mapping[str, Any]) -> Hop:
-    place: Place | None = told.get("place")
+def _hop(message: Mapping[str, Any]) -> Hop:
+    place: Place | None = message.get("place")
     place_of = None if place is None else order_of(place)
-    return Hop(told["component"], place_of, told["bytes"], told["start"], told["end"])
+    return Hop(message["component"], place_of, message["bytes"], message["start"], message["end"])

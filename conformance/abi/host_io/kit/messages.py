@@ -66,14 +66,14 @@ class Machine:
     queue_depth: int | None
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Machine:
+    def of(cls, answer: Mapping[str, Any]) -> Machine:
         """Read the answer of `host_io.describe`."""
         return cls(
-            {device["sip"]: device["name"] for device in told["devices"]},
-            told["places"],
-            [Memory(**memory) for memory in told["memories"]],
-            {builtin["name"]: builtin["parameters"] for builtin in told["builtins"]},
-            told.get("queue_depth"),
+            {device["sip"]: device["name"] for device in answer["devices"]},
+            answer["places"],
+            [Memory(**memory) for memory in answer["memories"]],
+            {builtin["name"]: builtin["parameters"] for builtin in answer["builtins"]},
+            answer.get("queue_depth"),
         )
 
     def device(self, place: Place) -> str:

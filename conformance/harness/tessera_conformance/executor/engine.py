@@ -301,8 +301,8 @@ class Engine:
         self._meet(threads)
         for worker in [worker for worker, future in self._greetings.items() if future.done()]:
             self._accept(worker, threads[worker], POLL)
-        gone = [key for key, asked in self._pending.items() if not asked.workers & threads.keys()]
-        stranded = [self._pending.pop(key) for key in gone]
+        lost = [key for key, asked in self._pending.items() if not asked.workers & threads.keys()]
+        stranded = [self._pending.pop(key) for key in lost]
         self._client.cancel([asked.future for asked in stranded])
         return [asked.unit for asked in stranded]
 

@@ -148,11 +148,11 @@ class Declarations:
 
         Raises `NotSupported`: no order of this operation, dtype and shape is declared.
         """
-        said = attributes or {}
-        whole = self._orders.get(key_of(operation, dtype, shapes, said))
+        stated = attributes or {}
+        whole = self._orders.get(key_of(operation, dtype, shapes, stated))
         if whole is None and operation == "matmul":
-            whole = self._orders.get(key_of(operation, dtype, [shape[-2:] for shape in shapes], said))
-        if whole is None and terms_of(operation, shapes, said) < 2:
+            whole = self._orders.get(key_of(operation, dtype, [shape[-2:] for shape in shapes], stated))
+        if whole is None and terms_of(operation, shapes, stated) < 2:
             return Order("fold", self._any_arithmetic(operation, dtype)).answer()
         for order in whole or ():
             if order.holds(element):
@@ -343,11 +343,11 @@ def arguments_of(
     Raises `NotSupported`: one that it does not take has another value.
     """
     description = OPERATIONS.get(operation) or Operation(operation)
-    said = {name: _value(name, value) for name, value in attributes.items()}
-    defaults = {name: _value(name, value) for name, value in description.default_values(said, arrays).items()}
+    stated = {name: _value(name, value) for name, value in attributes.items()}
+    defaults = {name: _value(name, value) for name, value in description.default_values(stated, arrays).items()}
     parameters = parameters_of(function)
     arguments = {}
-    for name, value in {**defaults, **said}.items():
+    for name, value in {**defaults, **stated}.items():
         if name in parameters or "**" in parameters:
             arguments[name] = value
         elif name not in defaults or value != defaults[name]:

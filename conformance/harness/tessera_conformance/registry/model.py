@@ -298,8 +298,8 @@ class Registry:
 
     def carried_by(self, clause: Clause) -> Judged:
         """Return the part that a case must judge for a clause to pass; a repeated clause decides for its repetition."""
-        said = self.clauses[clause.duplicate_of] if clause.duplicate_of else clause
-        return said.judged_by or "effect"
+        original = self.clauses[clause.duplicate_of] if clause.duplicate_of else clause
+        return original.judged_by or "effect"
 
     def interpretation(self, interpretation_id: str) -> Interpretation:
         """Return the interpretation with an id; raise `UnknownInterpretation`, which suggests the nearest ids."""

@@ -232,8 +232,8 @@ class Cause:
 
     def _what(self) -> str:
         """Return the text of the failed check, if all cases failed the same one."""
-        said = {re.sub(r"\d+", "#", check["what"]) for line in self.lines if (check := _failed(line)) is not None}
-        return f": {said.pop()}" if len(said) == 1 and self.form[0] == "value" and "#" not in str(said) else ""
+        texts = {re.sub(r"\d+", "#", check["what"]) for line in self.lines if (check := _failed(line)) is not None}
+        return f": {texts.pop()}" if len(texts) == 1 and self.form[0] == "value" and "#" not in str(texts) else ""
 
 
 _WAYS: Mapping[str, str] = {

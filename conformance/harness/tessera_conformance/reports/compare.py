@@ -222,8 +222,8 @@ CHARACTER, PADDING, HEIGHT = 6.4, 7, 20
 def badge(report: Report, registry: Registry, attributes: str = NAMESPACE) -> str:
     """Return the badge; inside of an HTML document it needs no namespace."""
     counts = tally(clause_results(report, registry).values())
-    said = f"{report.claim}: {counts['pass']} of {judgeable(counts)} clauses"
-    text = html.escape(said if report.claim != "invalid" else "invalid report")
+    summary = f"{report.claim}: {counts['pass']} of {judgeable(counts)} clauses"
+    text = html.escape(summary if report.claim != "invalid" else "invalid report")
     left, right = _width(NAME), _width(text)
     size = f'width="{left + right}" height="{HEIGHT}" viewBox="0 0 {left + right} {HEIGHT}"'
     return (

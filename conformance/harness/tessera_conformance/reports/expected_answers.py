@@ -252,13 +252,13 @@ def _failures(history: History) -> Iterator[Any]:
 
 def _of_right_form(answers: Answers) -> Answers:
     """Return the answers, with responses whose members are missing, ill-typed or inconsistent rebuilt."""
-    mended = list(answers)
+    fixed = list(answers)
     for place, answer in enumerate(answers):
         if is_response(answer) and wrong_members(answer):
             completion = answer.get("completion")
             ok, code = (completion.get(name) if isinstance(completion, dict) else None for name in ("ok", "error_code"))
-            mended[place] = _response(pair_of(answer), bool(ok), code if isinstance(code, str) and code else "REFUSED")
-    return mended
+            fixed[place] = _response(pair_of(answer), bool(ok), code if isinstance(code, str) and code else "REFUSED")
+    return fixed
 
 
 def _without_other_members(answers: Answers) -> Answers:

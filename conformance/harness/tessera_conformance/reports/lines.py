@@ -53,9 +53,9 @@ def short(line: Mapping[str, Any]) -> dict[str, Any]:
         return {**line, "cases": _by_folder(line["cases"])}
     if line.get("record") != "observation":
         return dict(line)
-    gone = {name for name, value in DEFAULTS.items() if line.get(name) == value}
-    gone |= {*LONG} if "evidence" in line else set()
-    return {name: value for name, value in line.items() if name not in gone}
+    omitted = {name for name, value in DEFAULTS.items() if line.get(name) == value}
+    omitted |= {*LONG} if "evidence" in line else set()
+    return {name: value for name, value in line.items() if name not in omitted}
 
 
 def whole(line: Mapping[str, Any]) -> dict[str, Any]:

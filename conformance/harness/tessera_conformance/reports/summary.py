@@ -406,8 +406,8 @@ def rooflines(report: Report) -> str:
     """Return the section's markup, in ASCII: the picture and, for a roofline without figures, the reason."""
     measurements = figures(report)
     plots = [plot for plot in PLOTS if _lines(measurements, plot)]
-    said = [f"<p>{_text(f'{plot.title}: {_why_not(report)}')}</p>" for plot in PLOTS if plot not in plots]
-    return "\n".join([*([_picture(measurements, plots)] if plots else []), *said])
+    missing = [f"<p>{_text(f'{plot.title}: {_why_not(report)}')}</p>" for plot in PLOTS if plot not in plots]
+    return "\n".join([*([_picture(measurements, plots)] if plots else []), *missing])
 
 
 def figures(report: Report) -> list[Mapping[str, Any]]:

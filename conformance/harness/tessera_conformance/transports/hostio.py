@@ -51,14 +51,14 @@ LEAST = Description(
 
 def read_description(path: str) -> Description:
     """Return the description in a file, completed from `LEAST`. Raises `NoDocument`."""
-    told = read_file(Path(path))
-    if not isinstance(told, dict):
+    document = read_file(Path(path))
+    if not isinstance(document, dict):
         raise NoDocument(f"{path}: expected an object")
-    texts = {name: told.pop(name, usual) for name, usual in (("name", LEAST.name), ("version", LEAST.version))}
-    features = told.pop("features", [])
+    texts = {name: document.pop(name, usual) for name, usual in (("name", LEAST.name), ("version", LEAST.version))}
+    features = document.pop("features", [])
     if not (isinstance(features, list) and all(isinstance(feature, str) for feature in features)):
         raise NoDocument(f"{path}: features: expected a list of texts")
-    description = Description(**texts, features=tuple(features), endpoint={**LEAST.endpoint, **told})
+    description = Description(**texts, features=tuple(features), endpoint={**LEAST.endpoint, **document})
     for schema, name, value in (
         ("tessera:protocol/session", "open.result", description.hello()),
         ("tessera:protocol/host_io", "describe.result", dict(description.endpoint)),

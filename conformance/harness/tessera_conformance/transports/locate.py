@@ -162,11 +162,11 @@ Compiler: TypeAlias = ImplementationCompiler | CommandCompiler
 """Answers `abi.compile` with an outcome; `label` is the text of `--compiler`."""
 
 
-def _refused(said: str) -> Any:
+def _refused(output: str) -> Any:
     """Return a refusal; its category is that of a diagnostic `error[shapes]: ...` in the output, if there is one."""
-    match = DIAGNOSTIC.search(said)
+    match = DIAGNOSTIC.search(output)
     if match is None:
-        body = {"code": "TESS_ERR_INVALID_VALUE", "phase": "call", "message": said.strip()[-LONGEST_MESSAGE:]}
+        body = {"code": "TESS_ERR_INVALID_VALUE", "phase": "call", "message": output.strip()[-LONGEST_MESSAGE:]}
     else:
         body = {"code": match[1], "phase": "verify", "message": match[2]}
     return {"rejected": body}

@@ -351,8 +351,8 @@ def _git(folder: Path, revision: str, *arguments: str) -> bytes:
     except FileNotFoundError:
         raise Unanswerable("git is not installed", revision, "install git, or name two folders") from None
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip() or "git failed"
-        raise Unanswerable(said, revision, "name a folder, a vector file or a git revision")
+        message = done.stderr.decode(errors="replace").strip() or "git failed"
+        raise Unanswerable(message, revision, "name a folder, a vector file or a git revision")
     return done.stdout
 
 

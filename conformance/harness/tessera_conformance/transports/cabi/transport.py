@@ -68,8 +68,8 @@ def _exported(library: str, label: str, names: list[str]) -> frozenset[str]:
         answer = json.loads(done.stdout)
     except ValueError:
         how = f"exit code {done.returncode}" if done.returncode >= 0 else f"signal {signal_name(-done.returncode)}"
-        said = done.stderr.decode(errors="replace").strip()[-2000:]
-        problem = f"the process that loaded {library} ended with {how}" + (f"\n{said}" if said else "")
+        output = done.stderr.decode(errors="replace").strip()[-2000:]
+        problem = f"the process that loaded {library} ended with {how}" + (f"\n{output}" if output else "")
         raise ImplementationUnavailable(label, problem, remedy) from None
     if "problem" in answer:
         raise ImplementationUnavailable(label, f"it cannot be loaded: {answer['problem']}", _what_to_link(library))
