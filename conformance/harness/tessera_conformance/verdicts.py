@@ -172,7 +172,7 @@ class Deviations:
         complaints = problems("tessera:deviations", "file", _with_dates_as_text(document))
         if complaints:
             text = path.read_text(encoding="utf-8")
-            raise MalformedDeviations(*(_told(path, text, *problem) for problem in complaints))
+            raise MalformedDeviations(*(_problem(path, text, *problem) for problem in complaints))
         return cls([_entry(path, fields) for fields in document["deviation"]])
 
     @classmethod
@@ -213,7 +213,7 @@ class Deviations:
         ]
 
 
-def _told(path: Path, text: str, place: Sequence[str | int], complaint: str) -> str:
+def _problem(path: Path, text: str, place: Sequence[str | int], complaint: str) -> str:
     """Return one problem with the line of its entry, or of its field if the entry has it."""
     remedy = "correct the entry; docs/verdicts.md has one"
     if len(place) < 2:

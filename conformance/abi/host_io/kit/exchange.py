@@ -69,15 +69,15 @@ class Host(Messages):
     def exchange(self, *frames: Message | str, **options: Any) -> Answers:
         """Send frames, texts unchanged, with `options` of `host_io.exchange`. Check that every response is valid."""
         texts = [frame if isinstance(frame, str) else json.dumps(frame, ensure_ascii=False) for frame in frames]
-        told = self.check.returns(self.impl.host_io.exchange(frames=texts, **options), "the frames are answered")
-        answers = [_read(self.check, answer) for answer in told["answers"]]
+        result = self.check.returns(self.impl.host_io.exchange(frames=texts, **options), "the frames are answered")
+        answers = [_read(self.check, answer) for answer in result["answers"]]
         refusals = [answer for answer in answers if not _has_ids(answer)]
         responses = [answer for answer in answers if _has_ids(answer)]
         members = sorted({name for response in responses for name in _unnamed(response)})
         responses = [_named(response) for response in responses]
         for response in responses:
             self.check.equal(first_problem(SCHEMA, "response", response), None, "what is wrong with a response")
-        sinks = {pair_of(sink): bytes.fromhex(sink["data"]) for sink in told.get("sinks", ())}
+        sinks = {pair_of(sink): bytes.fromhex(sink["data"]) for sink in result.get("sinks", ())}
         return Answers(
             [(pair_of(response), response["completion"]) for response in responses], refusals, sinks, members
         )

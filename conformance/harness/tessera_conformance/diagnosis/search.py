@@ -137,7 +137,7 @@ class _Cause:
         if unlike := [question for question in questions if not question.has_form]:
             yield self._of_forms(unlike)
         explained = self._extended(explained, [question for question in questions if question.has_form])
-        yield from map(self._told, explained)
+        yield from map(self._explained, explained)
         long = sorted({*long} - {case for explanation in explained for case in explanation.more})
         accounted = [*unlike, *(one for explanation in explained for one in explanation.questions)]
         rest = [question for question in questions if question not in accounted]
@@ -197,7 +197,7 @@ class _Cause:
 
     # Words
 
-    def _told(self, explained: Explained) -> Diagnosis:
+    def _explained(self, explained: Explained) -> Diagnosis:
         hypothesis, questions = explained.hypotheses[0], explained.questions
         dtypes = sorted({question.question.call.dtype for question in questions})
         right = sorted({ACCUMULATORS.get(dtype, dtype) for dtype in dtypes})

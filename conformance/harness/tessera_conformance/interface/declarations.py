@@ -344,8 +344,8 @@ def read_files(paths: list[Path]) -> Interface:
 
 def _areas(document: Mapping[str, Any]) -> Iterator[Area]:
     for name, stated in document["areas"].items():
-        types = {key: _named(name, key, told) for key, told in document.get("types", {}).get(name, {}).items()}
-        methods = {method: _method(name, method, told) for method, told in document.get(name, {}).items()}
+        types = {key: _named(name, key, entry) for key, entry in document.get("types", {}).get(name, {}).items()}
+        methods = {method: _method(name, method, entry) for method, entry in document.get(name, {}).items()}
         yield Area(name, stated["title"], read_fields(stated.get("also", "")), types, methods)
 
 

@@ -225,7 +225,7 @@ def _judge(
         level = run.level
     transport = DirectTransport(control, "control")
     beside = SuiteRun(transport, registry, level=level, deadlines=(DEADLINE, DEADLINE))
-    shown = next((_id(item) for item, told in answers if _answers(*put(beside, item)) != told), "")
+    shown = next((_id(item) for item, digest in answers if _answers(*put(beside, item)) != digest), "")
     lines = tuple(line for item, line in suspected if put(beside, item)[1].verdict in LEGAL)
     return _Part(len(items), passed, lines, shown, level)
 

@@ -418,7 +418,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
     )
     run.hello = _hello(header)  # the implementation is not called again
     result.problems += _plan(report, run)
-    result.problems += _untold(report, run)
+    result.problems += _unreported(report, run)
     blockers = Blockers(report.observations)
     replay = Replay(run, blockers, selection.get("evidence", "all"))
     for line in report.observations:
@@ -474,19 +474,19 @@ def _labels(line: Line, case: Case, deviations: Deviations, selection: Line) -> 
     return wrong
 
 
-def _untold(report: Report, run: SuiteRun) -> Iterator[str]:
+def _unreported(report: Report, run: SuiteRun) -> Iterator[str]:
     """Yield problems of the run that its footer omits."""
     selection = report.header["selection"]
     try:
         run.today = date.fromisoformat(selection["today"] or str(report.header["run"].get("started"))[:10])
     except ValueError:
         yield f"{FILE_NAME}: says nowhere on which day the run was"
-    problems_told = (report.footer or {}).get("problems", ())
+    problems_reported = (report.footer or {}).get("problems", ())
     problems = run.problems()
     if selection["complete"] and selection["shard"] is None and run.deviations is not None:
         problems += run.deviations.unmatched([(line["case"], line["clauses"]) for line in report.observations])
     yield from (
-        f"{FILE_NAME}: the footer leaves out: {problem}" for problem in problems if problem not in problems_told
+        f"{FILE_NAME}: the footer leaves out: {problem}" for problem in problems if problem not in problems_reported
     )
 
 
