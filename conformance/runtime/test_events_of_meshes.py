@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, MeshSession, meshed, opened
+from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, D2H, H2D, MeshSession, meshed, opened
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
 from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
@@ -145,18 +145,25 @@ def test_an_event_orders_streams_of_two_meshes_under_seeded_schedules(impl, chec
 
 @clause("RT-12-03", "RT-12-04")
 def test_a_wait_on_a_mesh_without_common_devices_is_refused(impl, check):
-    """TESS_ERR_INVALID_VALUE (AMB-RT-49); the stream still takes work, and so does a mesh that has the device too."""
+    """TESS_ERR_INVALID_VALUE (AMB-RT-49); the stream still takes work, and so does a mesh that has the device too.
+
+    Where the wait is accepted, what the first stream leaves in host memory is there behind it.
+    """
     runner = by_copies(impl, check)
     first, second = devices_of(impl, check, 2)
     one, two, both = (meshed(impl, check, runner.context, ids) for ids in ([first], [second], [first, second]))
-    event = one.event()
+    source, sink, event = runner.on(one), runner.on(two), one.event()
+    number, taken, host = source.full(7), sink.zeros(), source.host_tensor()
+    source.hold_up()
+    source.copy_tensor(host, number, D2H)
     one.record(event)
     answer = two.attempt("tessStreamWaitEvent", stream=two.stream, event=event)
-    check.reading("AMB-RT-49", "a wait on a mesh that shares no device orders the two", isinstance(answer, Returned))
+    if isinstance(answer, Returned):
+        sink.copy_tensor(taken, host, H2D)
+        check.equal(sink.number(taken), 7, "what a copy finds behind the wait that was accepted")
+        check.reading("AMB-RT-49", "a wait on a mesh that shares no device orders the two", condition=True)
     check.status(answer, "TESS_ERR_INVALID_VALUE")
     both.wait(event)
     both.synchronize()
-    stream = runner.on(two)
-    pointer = stream.zeros()
-    stream.digit(4, pointer)
-    check.equal(stream.number(pointer), 4, "what the stream did after its wait was refused")
+    sink.digit(4, taken)
+    check.equal(sink.number(taken), 4, "what the stream did after its wait was refused")
