@@ -99,16 +99,16 @@ def chunks_anew(self: Exchange, type_: Any, first: int, chunk: Sequence[Any]) ->
 
 def as_one(self: Run, unit: Any, step: Any, group: Sequence[int]) -> None:
     """Combine the tensors of a fused collective as one."""
-    if len(unit.parts) == 1:
+    if len(step.parts) == 1:
         EXCHANGE(self, unit, step, group)
         return
     members, (first, count) = [self.ranks[rank] for rank in group], unit.chunk
-    whole = replace(step.types[0], shape=(sum(part.count for part in unit.parts),))
+    whole = replace(step.types[0], shape=(sum(part.count for part in step.parts),))
     slot = plan_execution._slot(unit, step)
     sent = [Array(step.operation.x.dtype, rank.buffers[slot][:count].copy()) for rank in members]
     for rank, (marks, given) in zip(members, self.exchanges[step].results(whole, first, sent), strict=True):
         places = np.flatnonzero(marks)
-        for place, part in enumerate(unit.parts):
+        for place, part in enumerate(step.parts):
             here = (places >= part.first) & (places < part.first + part.count)
             landing = self._landing(rank, step, place).reshape(-1)
             landing[places[here] - part.first] = given.values[here]

@@ -83,10 +83,10 @@ KERNELS = [
 
 def _hidden_too(self: Scope, name: str) -> Any:
     """The binding of a parameter, or of what hides it where it is asked for."""
-    return self.names.get(name) or _parameter(self, name)
+    return self.names.get(name) or _parameter_of_scope(self, name)
 
 
-_parameter = Scope.parameter
+_parameter_of_scope = Scope.parameter
 
 hidden_too = replaced(
     "LANG-02.3-52",

@@ -34,15 +34,15 @@ SEMICOLONS = [
 # Assignments
 
 
-def _to_every_name(self: Scope, name: str, value: Any) -> None:
+def _to_every_name(self: Scope, name: str, value: Any, *, partly: bool = False) -> None:
     found = self.find(name)
     assert found is not None
     known = {other for scope in _around(self) for other in (*scope.names, *scope.rebound)}
     for other in known:
         binding = self.find(other)
         if binding is not None and binding.value is not None and binding.value is found.value:
-            _assign(self, other, value)
-    _assign(self, name, value)
+            _assign(self, other, value, partly=partly)
+    _assign(self, name, value, partly=partly)
 
 
 def _around(scope: Scope | None) -> Any:
