@@ -1,4 +1,4 @@
-"""A build hook: the wheel brings the index of cases, so that its first question need not collect the suite."""
+"""A build hook: the wheel contains the index of cases, so that its first use need not collect the suite."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CaseIndexHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Collects the suite as it goes into the wheel; an editable installation keeps an index in the user's cache."""
+    """Collects the suite for the wheel; an editable installation keeps an index in the user's cache."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Put the index among the files of the wheel; a suite that cannot be collected is not to be shipped."""
+        """Add the index to the files of the wheel; raise for a suite that cannot be collected."""
         if version == "editable":
             return
         self._scratch = tempfile.TemporaryDirectory()
@@ -31,6 +31,6 @@ class CaseIndexHook(BuildHookInterface):  # type: ignore[type-arg]
         build_data["force_include"][str(file)] = "tessera_conformance/suite/cases.json"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """The wheel has its copy."""
+        """Delete the index: the wheel has its copy."""
         if version != "editable":
             self._scratch.cleanup()

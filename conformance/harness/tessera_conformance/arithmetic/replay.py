@@ -46,7 +46,7 @@ from tessera_conformance.oracle.trees import START, Tree
 from tessera_conformance.tensors import Tensor
 
 # `reduce` and `product` compute one sum on exact values; `sum`, `matmul`, `inner` and `all_reduce` whole tensors.
-# Where numpy computes the arithmetic exactly a fast path is taken, which gives the same bits.
+# If numpy computes the arithmetic exactly, they take a fast path, which gives the same bits.
 
 
 __all__ = ["ReplayError", "all_reduce", "inner", "is_fast", "matmul", "product", "reduce", "sum"]

@@ -144,7 +144,7 @@ def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Te
 
 
 def scattered(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> list[list[Value]]:
-    """For each element of x the terms of its sum: itself, then its updates in ascending order of their index."""
+    """Return the terms of the sum of each element of x: itself, then its updates in ascending order of their index."""
     axis %= len(x.shape)
     chosen = _positions(_integers(indices), x.shape[axis])
     rows, terms = [[value] for value in values_of(x)], values_of(updates)

@@ -20,7 +20,7 @@ from tessera_conformance.oracle.exact import FORMATS, FloatFormat, float_format
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.files import BrokenSource, Call, Check
 
-# How a source declares vectors: a topic, a function for each case, tensors written by hand.
+# The form of a source of vectors: a topic, a function for each case, tensors written by hand.
 #
 # topic = Topic(__doc__)
 #
