@@ -132,7 +132,7 @@ def test_every_turn_of_a_loop_draws_anew(impl, check, draw):
 @clause("LANG-04-06", "RT-11-04")
 @level("strict", "deterministic")
 def test_every_evaluation_of_a_condition_draws_anew(impl, check):
-    """The condition of a while is evaluated for three turns and once more, so that the next draw is the fifth."""
+    """The condition of a while is evaluated three times and once more: the next draw is the fifth (AMB-LANG-171)."""
     draw = DRAWS[0]
     (actual,) = results(
         impl,

@@ -222,7 +222,7 @@ def test_a_gradient_goes_back_along_the_dimension_of_the_collective(impl, check,
 @clause("LANG-05.5-01")
 @pytest.mark.parametrize(("split", "concat"), [(0, 1), (1, 0), (1, 1)])
 def test_a_gradient_goes_back_across_the_dimensions_of_an_all_to_all(impl, check, split, concat):
-    """Each element goes to one place of one rank, and its slope, twice what it is, comes back from there."""
+    """Each element goes to one place, and its slope, twice what it is, comes back (AMB-LANG-143, AMB-LANG-58)."""
     call = f"dist.all_to_all(X) @{{axis=dp, split={split}, concat={concat}}}"
     body = [f"let S: tensor<?x?xfp64> = {call};", "return op.grad(S * S, X);"]
     rows = [[[10 * rank + 2 * i + j for j in range(2)] for i in range(2)] for rank in range(2)]

@@ -282,7 +282,7 @@ def test_an_assertion_in_a_loop_counts_in_every_turn(impl, check):
     ids=["branch-of-a-loop", "loop-of-a-branch", "branch-of-a-branch-of-a-loop"],
 )
 def test_an_assertion_in_blocks_of_blocks_counts(impl, check, body):
-    """It is evaluated wherever it stands; for 3 it holds, or is not reached, and for 4 it does not hold."""
+    """For 3 it holds, or is not reached, and for 4 it does not hold (AMB-LANG-29, AMB-LANG-56)."""
     source = program(*body, "return a;", parameters="a: int32", result="int32")
     returns(impl, check, source, [3], **integers(a=3))
     fails(impl, check, source, "", **integers(a=4))

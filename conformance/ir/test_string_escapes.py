@@ -1,7 +1,7 @@
 r"""The meaning of escapes: the text of an assertion, reported when it fails, has their characters (2.1, 14.1).
 
 An escape is read once, from left to right: behind `\\` a letter is a letter, and a quote ends the string. The error
-of a failed assertion carries its string (AMB-LANG-56), its lines too (AMB-LANG-71).
+of a failed assertion carries its string (AMB-LANG-56).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def tells(check, observation, said):
 def test_a_string_says_what_its_escapes_stand_for(impl, check, written, said):
     """The error of a failing assertion has the characters; where the assertion holds nothing is reported (AMB-LANG-05).
 
-    An assertion is checked when the program runs (AMB-LANG-56).
+    An assertion is checked when the program runs (AMB-LANG-56); a string may have several lines (AMB-LANG-71).
     """
     source = asserting(written)
     check.bits(value_of(impl, check, source, a=tensor_of("int32", 1)), tensor_of("int32", 1))
@@ -75,7 +75,7 @@ def test_a_string_says_what_its_escapes_stand_for(impl, check, written, said):
 @feature("graph-ir-text")
 @pytest.mark.parametrize(("written", "said"), STRINGS)
 def test_a_string_is_the_same_in_the_printed_ir(impl, check, written, said):
-    """Printed as Graph IR and read again, the assertion has the same message (AMB-LANG-05, AMB-LANG-56)."""
+    """Printed as Graph IR and read again, the message is the same (AMB-LANG-05, AMB-LANG-56, AMB-LANG-71)."""
     text = lowered(impl, check, asserting(written), "graph").text
     outputs = results_of_text(impl, check, text, "graph", a=tensor_of("int32", 1))
     check.equal([output.bits() for output in outputs], ["00000001"], "the value")

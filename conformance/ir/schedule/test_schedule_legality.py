@@ -471,7 +471,7 @@ def test_a_layout_cast_without_support_is_a_copy(impl, check, producer, to):
 @clause("LANG-06.3-02")
 @pytest.mark.parametrize("producer", ["tessera.graph.softmax", None], ids=["softmax", "argument"])
 def test_a_layout_cast_is_no_copy_unless_it_says_so(impl, check, producer):
-    """Without the attribute `materialize` nothing is copied, so that the producer would have to write the layout."""
+    """Without the attribute `materialize` the producer would have to write the layout (AMB-LANG-213)."""
     judge(impl, check, cast(producer, materialize=True), cast(producer), category="layouts")
 
 

@@ -247,7 +247,7 @@ def test_a_barrier_orders_global_memory_of_its_block(impl, check, ordered):
 @clause("LANG-08.3-02", "LANG-07.2-05")
 @pytest.mark.parametrize("ordered", [True, False], ids=["barrier", "none"])
 def test_a_barrier_orders_what_threads_do_to_a_buffer_of_the_caller(impl, check, ordered):
-    """Lanes reverse a buffer in place: each reads the opposite element, and writes its own after a barrier only."""
+    """Lanes reverse a buffer in place: each reads the opposite element, and then writes its own (AMB-LANG-202)."""
     kernel = ExchangeKernel(x=buffer("int32", LANES))
     value = kernel.load(kernel["x"], kernel.opposite())
     if ordered:
@@ -261,7 +261,7 @@ def test_a_barrier_orders_what_threads_do_to_a_buffer_of_the_caller(impl, check,
 @clause("LANG-08.3-02")
 @pytest.mark.parametrize("memory", ["shared", "global"])
 def test_a_thread_may_read_its_element_twice_and_then_write_it(impl, check, memory):
-    """Two readings of one lane are not readings of two lanes."""
+    """Two readings of one lane are not readings of two lanes (AMB-LANG-202)."""
     kernel = ExchangeKernel(x=buffer("int32", LANES), y=buffer("int32", LANES))
     place = kernel.tile if memory == "shared" else kernel["x"]
     if memory == "shared":
@@ -357,7 +357,7 @@ def test_no_barrier_orders_two_blocks(impl, check, what):
 @clause("LANG-08.3-02")
 @pytest.mark.parametrize("writer", [0, 1, 2])
 def test_a_block_that_reads_an_element_before_it_writes_it_is_not_ordered_either(impl, check, writer):
-    """All three blocks read one element, and one of them then writes it; where each has its own there is no race."""
+    """All three blocks read one element that one of them writes, or each has its own (AMB-LANG-202)."""
     for shared in (False, True):
         kernel = KernelText({"x": buffer("int32", 3), "y": buffer("int32", 3)}, grid=(3, 1, 1), block=(1, 1, 1))
         kernel.block = kernel.index("block_id")

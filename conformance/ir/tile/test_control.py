@@ -169,7 +169,7 @@ def test_the_bounds_of_a_loop_are_the_same_in_the_block(impl, check, bound):
 @clause("LANG-08.2-03")
 @pytest.mark.parametrize("bound", ["start", "stop", "step"])
 def test_the_bounds_of_a_loop_are_the_same_in_all_warps(impl, check, bound):
-    """A bound that is the same within each warp and differs between warps is an error."""
+    """A bound that is the same within each warp and differs between warps is an error (AMB-LANG-207)."""
     for alike in (True, False):
         kernel = KernelText({"y": buffer("int32", 96)}, block=(96, 1, 1))
         lane, one = kernel.index("thread_id"), kernel.constant(1)

@@ -165,7 +165,7 @@ def test_a_fragment_lies_within_its_memory(impl, check, inside, outside, attribu
 @clause("LANG-08.3-01")
 @pytest.mark.parametrize("row", [8, 9])
 def test_a_fragment_lies_within_one_matrix_of_its_memory(impl, check, row):
-    """In a tile of two 24x16 matrices a fragment from row 8 is the end of the first; from row 9 it would leave it."""
+    """Of two 24x16 matrices a fragment from row 8 ends the first; from row 9 it would leave it (AMB-LANG-206)."""
     kernel = KernelText({"y": buffer("fp32", 16, 16)}, smem_bytes=1536)
     tile, lane = kernel.allocate("bf16", 2, 24, 16), kernel.index("thread_id")
     value = [kernel.constant(float(number), "bf16") for number in (1, 2)]

@@ -369,7 +369,7 @@ def test_a_fragment_is_stored_within_its_memory(impl, check, corner):
 
 @clause("LANG-08.3-01")
 def test_a_fragment_is_stored_within_one_matrix_of_its_memory(impl, check):
-    """A corner from which it would leave the first of two 24x16 matrices is an error, though the second follows on."""
+    """A corner from which it would leave the first of two 24x16 matrices is an error (AMB-LANG-206)."""
     for row in (8, 9):
         kernel = KernelText({"c": buffer("fp32", 2, 24, 16)})
         zero = kernel.op("tessera.tile.fragment.zero", gives=fragment("bf16", 16, 16, 16))
