@@ -17,8 +17,10 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     receive,
     repeat,
     run,
+    schedule,
     send,
     slot,
+    task,
     tensor,
     tensor_argument,
     work,
@@ -143,6 +145,28 @@ def test_a_send_into_a_full_channel_is_not_done_before_there_is_room(impl, check
     check.equal(noted(actual), "1a2b3c", "sends and receipts in order")
     check.true(actual["stalls"]["CHANNEL_FULL_WAIT"]["count"] > 0, "the producer stalled")
     check.equal(actual["total_cycles"], 15, "the time of the run")
+
+
+@clause("WSP-02.2-02")
+def test_a_send_waits_though_the_task_before_it_let_another_end(impl, check):
+    """The task that is issued last takes a token; for its place another task waits, which ends and frees resources."""
+    source = program(
+        process(
+            "p",
+            task("w1", signals=["c", "c"]),
+            task("w5"),
+            task("w1", waits=["c"]),
+            send("d"),
+            send("d"),
+            run("w10"),
+        ),
+        process("q", run("w100"), consume("d", "x")),
+        channels=[channel("c"), channel("d")],
+        kernels=work(1, 5, 10, 100),
+        schedule=schedule("round_robin", 2, 2),
+    )
+    actual = statistics(impl, check, source)
+    check.equal(actual["processes"]["p"], 100 + 10, "the time of the process: its second send waits until 100")
 
 
 @feature("wsp-seeds", "wsp-slots")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 from tessera_conformance.strength import violates
 from tessera_reference.wsp import statements
-from tessera_reference.wsp.machine import CLOSED, ChannelState, Party
+from tessera_reference.wsp.machine import CLOSED, ChannelState, Machine, Party
 from tessera_reference.wsp.package import Channel
 from tessera_reference.wsp.run import Processes
 from tessera_reference.wsp.statements import Constant
@@ -15,6 +16,7 @@ from tessera_reference.wsp.statements import Constant
 from .changes import RunsLatest, changed, defaulting
 
 SEND, TAKE, VISIBLE, MAKE = ChannelState.send, ChannelState.take, ChannelState._visible_token, ChannelState.__init__
+ISSUE, END_WAIT = Machine.issue, Machine.end_wait
 SEND_OF_PROCESS, BODY, EXPRESSION = Processes.send, Processes.body, statements.read_expression
 
 
@@ -44,6 +46,15 @@ def beside_visible_tokens(self: Any, party: Party, value: int) -> bool:
         return SEND(self, party, value)
     finally:
         self.capacity = capacity
+
+
+def ended_late(self: Any, process: Any, *arguments: Any) -> str | None:
+    """End the wait of a process for resources after the task that it issues has taken its tokens."""
+    with mock.patch.object(self, "end_wait", lambda who: None if who is process else END_WAIT(self, who)):
+        reason: str | None = ISSUE(self, process, *arguments)
+    if reason is None:
+        END_WAIT(self, process)
+    return reason
 
 
 def newest_first(self: Any) -> int | None:
@@ -100,6 +111,9 @@ CHANNELS = [
     )),
     changed("WSP-02.2-02", "dropped", "drops a token for which there is no room", (ChannelState, "send", dropped)),
     changed("WSP-02.2-02", "without_bound", "sends into a full channel", made(capacity=lambda *arguments: 1 << 30)),
+    changed("WSP-02.2-02", "goes_on_after_an_issue", "goes on at a send, since a task issued before let another end", (
+        Machine, "issue", ended_late
+    )),
     changed("WSP-02.2-03", "empty_is_the_end", "ends a consumer when its channel is empty", (
         ChannelState, "take", never_empty
     )),
