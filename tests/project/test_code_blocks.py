@@ -137,7 +137,7 @@ def judge_runtime(names: Mapping[str, Any]) -> None:
 
 
 def judge_package(names: Mapping[str, Any]) -> None:
-    assert [process.name for process in load(names["package"]).processes] == ["producer", "consumer"]
+    assert [process.name for process in load(names["package"]).csp.processes] == ["producer", "consumer"]
 
 
 def judge_violators(names: Mapping[str, Any]) -> None:
