@@ -217,6 +217,7 @@ def test_a_measurement_that_makes_no_sense_is_refused(impl, check, given):
 @clause("COLL-05.1-01", "COLL-05.1-02")
 @pytest.mark.parametrize("limits", [{"chunk_bytes": [0, 8]}, {"max_inflight": [5, 4]}], ids=str)
 def test_limits_that_allow_nothing_are_refused_by_name(impl, check, limits):
-    """A least below 1, a most below the least."""
-    answer = impl.collectives.tune(measurements=[], knobs=START, limits=limits)
+    """A least below 1, a most below the least; the knob itself is the most."""
+    knobs = START | {knob: most for knob, (_, most) in limits.items()}
+    answer = impl.collectives.tune(measurements=[], knobs=knobs, limits=limits)
     refused(check, answer, INVALID, *limits)

@@ -296,6 +296,31 @@ def test_each_group_meets_for_itself(impl, check, collective, where, groups):
         each_has(check, executed(impl, check, text, [{"x": fp32(row)} for row in rows], **options), expected)
 
 
+@clause("COLL-08-09")
+@pytest.mark.parametrize(("axis", "groups"), [("tp", [[0, 1, 2], [3, 4, 5]]), ("dp", [[0, 3], [1, 4], [2, 5]])])
+def test_a_collective_that_yields_its_value_at_once_is_a_unit_too(impl, check, axis, groups):
+    """An all-reduce of Graph IR, without a future, beside a computation that does not wait for it."""
+    type_ = vector(10)
+    text = program(
+        f'%s = "tessera.graph.all_reduce"(%x) {{axis = "{axis}", op = "sum"}} : ({type_}) -> {type_}',
+        binary("%a", "add", "%x", "%x", type_),
+        binary("%y", "subtract", "%s", "%a", type_),
+        returns("%y", type_),
+        takes=f"%x: {type_}",
+        gives=type_,
+        mesh="dp=2 tp=3",
+    )
+    rows = [numbers(rank, 10) for rank in range(6)]
+    members = {rank: group for group in groups for rank in group}
+    expected = [
+        [fp32([sum(rows[other][place] for other in members[rank]) - 2 * rows[rank][place] for place in range(10)])]
+        for rank in range(6)
+    ]
+    for seed in SEEDS:
+        options = {} if seed is None else {"seed": seed}
+        each_has(check, executed(impl, check, text, [{"x": fp32(row)} for row in rows], **options), expected)
+
+
 # Refusals
 
 

@@ -107,3 +107,25 @@ def test_folding_changes_no_bit(impl, check, before, after):
     whole = on_ranks(impl, check, text, inputs)
     for seed in SEEDS[:4]:
         each_has(check, executed(impl, check, text, inputs, **({} if seed is None else {"seed": seed})), whole)
+
+
+@feature("fusion")
+@clause("COLL-02.4-02", "COLL-02.4-04")
+def test_a_factor_that_is_made_after_the_collective_scales_its_value(impl, check):
+    """A product of scalars, computed once the first chunk may be on its way."""
+    type_ = vector(8)
+    text = program(
+        issue("%f", "%x", f"{SUM}, chunk=8", type_=type_),
+        '%t = "tessera.graph.multiply"(%s, %s) : (fp32, fp32) -> fp32',
+        awaits("%v", "%f"),
+        f'%y = "tessera.graph.multiply"(%v, %t) : ({type_}, fp32) -> {type_}',
+        returns("%y", type_),
+        takes=f"%x: {type_}, %s: fp32",
+        gives=type_,
+        mesh="dp=3",
+    )
+    inputs = [{"x": fp32(range(rank, rank + 8)), "s": tensor_of("fp32", 3)} for rank in range(3)]
+    expected = fp32([9 * (3 * place + 3) for place in range(8)])
+    for seed in SEEDS:
+        answer = executed(impl, check, text, inputs, **({} if seed is None else {"seed": seed}))
+        each_has(check, answer, [[expected]] * 3)

@@ -84,3 +84,16 @@ def test_times_change_no_bit(impl, check):
         each_has(check, answer, expected)
     again = timed(impl, check, seed=3)
     check.equal(again["timeline"], first["timeline"], "the times with another seed")
+
+
+@feature("two-queue")
+@clause("COLL-04.1-01")
+def test_a_plan_of_one_rank_has_times(impl, check):
+    """A mesh of one rank: the three computations follow one another (AMB-COLL-90)."""
+    operations = [operation.replace(SUM, f'{SUM}, axis="dp"') for operation in OVERLAPPED]
+    text = program(*operations, takes=f"%x: {vector(40000)}", gives=vector(40000), mesh="dp=1")
+    inputs = [{"x": fp32([3] * 40000)}]
+    answer = executed(impl, check, text, inputs, topology=machines.text(), picoseconds=1000000)
+    each_has(check, answer, [[fp32([33] * 40000)]])
+    check.equal(len({slot["device"] for slot in answer["timeline"]}), 1, "the number of devices")
+    check.true(answer["duration"] >= 3000000, "three computations take their times", answer["duration"])

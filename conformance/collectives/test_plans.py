@@ -11,7 +11,17 @@ from tessera_conformance.chapters.collectives.kit.plans import (
     most_at_once,
     planned,
 )
-from tessera_conformance.chapters.collectives.kit.programs import SUM, T, awaits, binary, issue, program, returns
+from tessera_conformance.chapters.collectives.kit.programs import (
+    BRANCHED,
+    SUM,
+    T,
+    awaits,
+    binary,
+    branch,
+    issue,
+    program,
+    returns,
+)
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import ELEMENT_FORMATS
 
@@ -268,6 +278,23 @@ def test_no_more_chunks_are_under_way_than_allowed(impl, check, most, depth, exp
     units = planned(impl, check, text, **options)
     check.equal(len(chunks(units)), 8, "the number of chunks")
     check.equal(most_at_once(units), expected, "the chunks that may be under way together")
+
+
+@clause("COLL-08-10")
+def test_a_branch_takes_values_from_outside_alone(impl, check):
+    """A unit with blocks has no operand that its own blocks define, and no unit but its own waits for them."""
+    then = [binary("%w", "add", "%x", "%x"), binary("%y", "add", "%w", "%x")]
+    text = program(
+        issue("%f", "%x", SUM),
+        branch(then, [binary("%z", "multiply", "%x", "%x")]),
+        awaits("%v", "%f"),
+        binary("%q", "add", "%r", "%v"),
+        returns("%q"),
+        takes=BRANCHED,
+    )
+    unit = making(planned(impl, check, text), "%r")
+    check.equal(sorted(set(unit["operands"]) - {"%c", "%x"}), [], "operands beside the parameters")
+    check.equal(unit["after"], [], "what the branch waits for")
 
 
 # The example

@@ -185,7 +185,14 @@ def test_an_unknown_path_is_refused_with_the_nearest_one(impl, check, given, nea
 
 @clause("COLL-03.2-05")
 @pytest.mark.parametrize(
-    ("given", "word"), [({"source": 12}, "12"), ({"target": 0}, "0"), ({"down": ["nv12"]}, "nv12")], ids=str
+    ("given", "word"),
+    [
+        ({"source": 12}, "12"),
+        ({"target": 0}, "0"),
+        ({"source": 12, "target": 12}, "12"),
+        ({"down": ["nv12"]}, "nv12"),
+    ],
+    ids=str,
 )
 def test_an_unknown_device_or_link_is_refused(impl, check, given, word):
     """A device or link that is unknown is refused by its name."""

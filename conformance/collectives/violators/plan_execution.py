@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
+from tessera_reference.abi.status import unsupported
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import plan_execution
 from tessera_reference.collectives.plan_execution import Exchange
@@ -220,6 +221,12 @@ def waits_take_time(units: Any, *arguments: Any) -> Any:
     return SIMULATE(longer, *arguments)
 
 
+def two_devices_at_least(units: Any, topology: Any, devices: Any, *arguments: Any) -> Any:
+    if len(devices) < 2:
+        raise unsupported("simulate", "one rank", "two ranks or more")
+    return SIMULATE(units, topology, devices, *arguments)
+
+
 def timed(clause: str, name: str, description: str, change: Any) -> Violation:
     """Return a violation with other times."""
     return changed(clause, name, description, (plan_execution, "simulate", change))
@@ -229,5 +236,6 @@ TIMES = [
     timed("COLL-02.1-02", "timed_without_waits", "runs units before what they wait for", no_dependencies),
     timed("COLL-01-02", "timed_in_a_row", "runs one unit after another", in_a_row),
     timed("COLL-04.1-02", "timed_one_in_flight", "has one chunk in flight whatever the buffers", one_in_flight),
+    timed("COLL-04.1-01", "timed_ranks", "has no times of a plan on one rank", two_devices_at_least),
     timed("COLL-04.1-01", "timed_waits", "keeps the compute queue busy with waits", waits_take_time),
 ]

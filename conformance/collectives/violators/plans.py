@@ -154,6 +154,20 @@ AWAITS = [
 ]
 
 
+# Operands
+
+
+def with_inner(instruction: Any) -> list[Value]:
+    """Return the operands of an instruction and everything that its blocks use, also of their own."""
+    members = [member for region in instruction.regions for block in region.blocks() for member in block.instructions]
+    return [*instruction.operands, *(value for member in members for value in member.operands)]
+
+
+OPERANDS = [
+    changed("COLL-08-10", "inner_operands", "lists values of a branch as its operands", (planner, "_used", with_inner)),
+]
+
+
 # Buffers
 
 USUAL_BEFORE = Emitter._before
