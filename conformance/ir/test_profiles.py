@@ -141,6 +141,25 @@ def test_a_function_that_calls_a_looser_one_is_refused(impl, check, caller, call
     refuses_or_warns(check, impl.language.verify(source=calling(caller, callee)), "numerics")
 
 
+@clause("LANG-11-16")
+@pytest.mark.parametrize(
+    ("caller", "callee"),
+    [("strict", "fast"), ("strict", "deterministic"), ("deterministic", "fast")],
+    ids=["strict-fast", "strict-deterministic", "deterministic-fast"],
+)
+def test_a_function_that_calls_a_body_of_a_looser_profile_is_refused(impl, check, caller, callee):
+    """The profile at the head of a body is that of its function (AMB-LANG-111), for calls too (AMB-LANG-69)."""
+
+    def calling(outer, inner):
+        head = 'numerics.profile("{}");'
+        helper = func(head.format(inner), "return a;", parameters="a: fp32", name="helper")
+        return module(func(head.format(outer), "return helper(a);", parameters="a: fp32"), helper)
+
+    check.accepts(impl.language.verify(source=calling(caller, caller)))
+    check.accepts(impl.language.verify(source=calling(callee, caller)))
+    refuses_or_warns(check, impl.language.verify(source=calling(caller, callee)), "numerics")
+
+
 @clause("LANG-11-13", "LANG-10-02")
 @pytest.mark.parametrize("profile", ["strict", "deterministic"])
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import pairwise
 
+from .language_syntax import rewrites
+
 # Reported Graph IR
 
 
@@ -133,6 +135,13 @@ PROFILES = [
         make,
         (ir_profiles, "loosest", lambda declared: None),
         name="looser_callee_of_a_callee",
+    ),
+    rewrites(
+        "looser_body",
+        "LANG-11-16",
+        "passes over the profile at the head of a body",
+        r'numerics\.profile\("\w+"\);',
+        "",
     ),
     profiles("no_fast", "LANG-10-08", "does not know the profile fast", "deterministic", "strict"),
     profiles("no_deterministic", "LANG-10-09", "does not know the profile deterministic", "fast", "strict"),
