@@ -253,6 +253,12 @@ def first_blocks(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
     return replace(found, extents=(max(shape[1] // tile[1], 1), max(shape[0] // tile[0], 1), z))
 
 
+def first_rows_of_maps(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
+    found = GRID(kernel, shape, tile, matrices)
+    x, y, z = found.extents
+    return replace(found, extents=(x, max(shape[0] // tile[0], 1), z)) if kernel.nest.kind == "map" else found
+
+
 def one_more(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
     found = GRID(kernel, shape, tile, matrices)
     x, y, z = found.extents
@@ -281,6 +287,13 @@ GRID, INSIDE, CLEAR, FILL = Grid.of, Contraction.inside, Stage._clear, Stage.fil
 
 NESTS = [
     replaced(BLOCKS, "leaves out the tiles at the ends", make, (Grid, "of", first_blocks), name="no_last_blocks"),
+    replaced(
+        BLOCKS,
+        "leaves out the rows of elements at the end",
+        make,
+        (Grid, "of", first_rows_of_maps),
+        name="no_last_rows_of_maps",
+    ),
     replaced(BLOCKS, "has a block too many", make, (Grid, "of", one_more), name="one_more"),
     replaced(BLOCKS, "writes tails as if they were whole", make, (Contraction, "inside", no_tail), name="wrong_tail"),
     replaced(BLOCKS, "bounds rows of a tail only", make, (Contraction, "inside", tail_of_rows), name="tail_of_rows"),

@@ -10,6 +10,16 @@ from .model import composed
 
 ELEMENTWISE = [
     composed(
+        "elements-past-tiles",
+        "Elements of several blocks in both directions, and of several matrices, with remainders.",
+        "let S: tensor<37x300xfp32> = A * B + A; return S - B, C + C * D, op.select(A < B, A, S);",
+        "tensor-ops",
+        A="fp32 37x300 edges",
+        B="fp32 1x300",
+        C="bf16 2x35x131 wide",
+        D="bf16 35x131",
+    ),
+    composed(
         "quotients",
         "A chain whose every rounding shows.",
         "return op.exp(A) * B - A / C;",
@@ -117,6 +127,14 @@ ELEMENTWISE = [
 ]
 
 ROWS = [
+    composed(
+        "rows-past-tiles",
+        "Rows of several blocks and more columns than lanes: sums, softmax and the largest along either axis.",
+        "return op.softmax(A) @{axis=1}, op.sum(A) @{axis=0}, op.sum(B) @{axis=1}, op.max(A) @{axis=0};",
+        "reductions",
+        A="fp32 37x300 wide",
+        B="bf16 37x300 wide",
+    ),
     composed(
         "sums",
         "Sums along either axis, and of them.",
