@@ -93,6 +93,46 @@ def test_what_is_folded_is_done_once(impl, check, before, after, on_a_rank, of_a
         each_has(check, answer, [[expected]] * 3)
 
 
+@feature("fusion")
+@clause("COLL-02.4-02", "COLL-02.4-04")
+@pytest.mark.parametrize("first", ["scale", "cast"])
+def test_a_scaling_and_a_cast_before_a_collective_keep_their_order(impl, check, first):
+    """257 times 3 is 771, which bf16 has as 772; 257 is 256 in bf16, of which 768 is three times as much."""
+    scaled, cast_ = '%m = "tessera.graph.multiply"(%x, %s)', cast("%n", "%m", "bf16")
+    takes = f"%x: {vector(25)}, %s: fp32"
+    if first == "cast":
+        scaled, cast_ = cast("%m", "%x", "bf16"), '%n = "tessera.graph.multiply"(%m, %s)'
+        takes = f"%x: {vector(25)}, %s: bf16"
+    gives = "tensor<25xbf16>"
+    lines = [scaled, cast_, issue("%f", "%n", f"{SUM}, chunk=32", type_=gives), awaits("%v", "%f")]
+    text = program(*lines, returns("%v", gives), takes=takes, gives=gives, mesh="dp=3")
+    scale = tensor_of("fp32" if first == "scale" else "bf16", 3)
+    inputs = [{"x": fp32([257] * 25), "s": scale} for _ in range(3)]
+    expected = tensor_of("bf16", [3 * 772 + 4 if first == "scale" else 3 * 768] * 25)
+    for seed in SEEDS:
+        answer = executed(impl, check, text, inputs, depth=2, **({} if seed is None else {"seed": seed}))
+        each_has(check, answer, [[expected]] * 3)
+
+
+@feature("fusion")
+@clause("COLL-02.4-02")
+def test_a_scale_that_is_computed_behind_the_collective_is_waited_for(impl, check):
+    """The scalar is made between the issue and the use: nine times the sum, wherever the scaling is done."""
+    type_ = vector(25)
+    lines = [
+        issue("%f", "%x", f"{SUM}, chunk=32", type_=type_),
+        '%t = "tessera.graph.multiply"(%s, %s) : (fp32, fp32) -> fp32',
+        awaits("%v", "%f"),
+        '%y = "tessera.graph.multiply"(%v, %t)',
+    ]
+    text = program(*lines, returns("%y", type_), takes=f"%x: {type_}, %s: fp32", gives=type_, mesh="dp=3")
+    inputs = [{"x": fp32(numbers(rank, 25)), "s": tensor_of("fp32", 3)} for rank in range(3)]
+    total = afterwards("all_reduce", [numbers(rank, 25) for rank in range(3)], "sum", 0)
+    expected = [[fp32([9 * value for value in row])] for row in total]
+    for seed in SEEDS:
+        each_has(check, executed(impl, check, text, inputs, **({} if seed is None else {"seed": seed})), expected)
+
+
 @feature("fusion", "mesh-execution")
 @clause("COLL-02.4-02", "COLL-02.4-04")
 @pytest.mark.parametrize(("before", "after"), [fold[:2] for fold in FOLDS.values()], ids=FOLDS)

@@ -74,15 +74,23 @@ DIFFERENT = {
     "roots": ("broadcast", ("root=0", "root=1"), ("fp32", "fp32")),
     "dtypes": ("all_reduce", (SUM, SUM), ("fp32", "int32")),
     "wires": ("all_reduce", (SUM, f'{SUM}, dtype="bf16"'), ("fp32", "fp32")),
+    "algorithms": ("all_reduce", (f'{SUM}, algo="ring"', f'{SUM}, algo="tree"'), ("fp32", "fp32")),
+    "paths": ("all_reduce", (f'{SUM}, path="pcie"', f'{SUM}, path="nvlink"'), ("fp32", "fp32")),
 }
 """A collective, and the attributes and the dtypes of two tensors, which one collective cannot have."""
+GROUPS = {
+    "axes": ('axis="dp"', 'axis="tp"'),
+    "an-axis-and-the-mesh": ('axis="dp"', "subgroup=!tessera.shard<axes=[dp, tp]>"),
+    "groups": ("subgroup=!tessera.shard<groups=[[0, 1], [2, 3]]>", "subgroup=!tessera.shard<groups=[[0, 3], [1, 2]]>"),
+}
+"""The attributes by which two collectives of one mesh have other ranks."""
 
 
 @feature("fusion")
 @clause("COLL-02.4-01")
 @pytest.mark.parametrize(("collective", "attributes", "dtypes"), DIFFERENT.values(), ids=DIFFERENT)
 def test_collectives_that_differ_travel_apart(impl, check, collective, attributes, dtypes):
-    """Two small tensors, which differ in their root, their dtype or their wire (AMB-COLL-56)."""
+    """Two small tensors, whose attributes or dtypes differ (AMB-COLL-56)."""
     types = [f"tensor<4x{dtype}>" for dtype in dtypes]
     issues = [
         issue(f"%f{name}", f"%{name}", f"{own}, chunk=1KiB", collective, type_)
@@ -91,6 +99,23 @@ def test_collectives_that_differ_travel_apart(impl, check, collective, attribute
     takes, gives = f"%a: {types[0]}, %b: {types[1]}", ", ".join(types)
     waits = [awaits("%ra", "%fa"), awaits("%rb", "%fb")]
     units = planned(impl, check, program(*issues, *waits, returns("%ra, %rb", gives), takes=takes, gives=gives))
+    check.equal(sorted(unit["results"] for unit in chunks(units)), [["%fa"], ["%fb"]], "the tensors of each collective")
+
+
+@feature("fusion")
+@clause("COLL-02.4-01", "COLL-02.2-03")
+@pytest.mark.parametrize("collective", ["all_reduce", "broadcast"])
+@pytest.mark.parametrize("attributes", GROUPS.values(), ids=GROUPS)
+def test_collectives_of_other_ranks_travel_apart(impl, check, collective, attributes):
+    """Two small tensors of one mesh of two by two, whose groups differ (AMB-COLL-56)."""
+    operator = SUM if collective == "all_reduce" else "root=1"
+    issues = [
+        issue(f"%f{name}", f"%{name}", f"{operator}, {own}, chunk=1KiB", collective)
+        for name, own in zip("ab", attributes, strict=True)
+    ]
+    takes, gives = f"%a: {T}, %b: {T}", f"{T}, {T}"
+    lines = [*issues, awaits("%ra", "%fa"), awaits("%rb", "%fb"), returns("%ra, %rb", gives)]
+    units = planned(impl, check, program(*lines, takes=takes, gives=gives, mesh="dp=2 tp=2"))
     check.equal(sorted(unit["results"] for unit in chunks(units)), [["%fa"], ["%fb"]], "the tensors of each collective")
 
 

@@ -186,6 +186,43 @@ def test_an_await_stands_at_the_first_use_wherever_the_program_has_it(impl, chec
     waits_right_before(check, units, "%c", "%s")
 
 
+GIVES = {
+    "all_reduce": (SUM, T),
+    "reduce_scatter": (SUM, "tensor<2xfp32>"),
+    "all_gather": ("", "tensor<32xfp32>"),
+    "broadcast": ("root=1", T),
+    "all_to_all": ("", T),
+}
+"""The attributes of each collective of eight elements of four ranks, and the type of its value."""
+
+
+@clause("COLL-08-10", "COLL-02.1-02")
+@pytest.mark.parametrize("collective", GIVES)
+def test_every_collective_is_awaited_right_before_its_first_use(impl, check, collective):
+    """The program awaits it at once, and computes something else before it uses the value."""
+    attributes, type_ = GIVES[collective]
+    lines = [issue("%f", "%x", attributes, collective), awaits("%s", "%f"), binary("%a", "add", "%x", "%x")]
+    lines += [binary("%b", "multiply", "%a", "%a"), binary("%c", "add", "%s", "%s", type_)]
+    units = planned(impl, check, program(*lines, returns("%b, %c", f"{T}, {type_}"), gives=f"{T}, {type_}"))
+    check.equal(len(awaits_of(units)), 1, "the number of awaits")
+    waits_right_before(check, units, "%c", "%s")
+
+
+@clause("COLL-02.1-03", "COLL-08-10")
+@pytest.mark.parametrize("collective", GIVES)
+def test_no_collective_waits_for_one_that_it_does_not_use(impl, check, collective):
+    """One of each kind is issued between two others; none follows another, and each is awaited where it is used."""
+    attributes, type_ = GIVES[collective]
+    lines = [issue("%f", "%x", 'op="min"'), issue("%g", "%x", attributes, collective), issue("%h", "%x", 'op="max"')]
+    lines += [binary("%a", "add", "%x", "%x"), *(awaits(f"%r{name}", f"%{name}") for name in "fgh")]
+    gives = f"{T}, {type_}, {T}, {T}"
+    units = planned(impl, check, program(*lines, returns("%rf, %rg, %rh, %a", gives), gives=gives))
+    sent = chunks(units)
+    ordered = [(one["id"], other["id"]) for one in sent for other in sent if in_order(units, one, other)]
+    check.equal(ordered, [], "the collectives that follow another")
+    waits_right_before(check, units, None, "%rf", "%rg", "%rh")
+
+
 @clause("COLL-08-10")
 def test_what_is_never_used_is_never_awaited(impl, check):
     """It is issued all the same, also where the program awaits it (AMB-COLL-03)."""

@@ -176,6 +176,22 @@ def test_no_device_waits_for_the_computation_of_another(impl, check):
     check.equal(span(of(timeline, "r"))[0], LONG + MICROSECOND, "the collective, once both have brought their values")
 
 
+@feature("two-queue")
+@clause("COLL-02.1-02", "COLL-04.1-01", "COLL-04.1-02")
+@pytest.mark.parametrize("slow", [0, 1])
+def test_a_unit_awaits_every_rank_of_one_in_which_it_has_no_part(impl, check, slow):
+    """One of two ranks is slow; what two others compute, and exchange, with the value of both begins behind it."""
+    units = [
+        compute("slow", LONG, ranks=[slow]),
+        compute("both", MICROSECOND, ranks=[0, 1]),
+        compute("use", MICROSECOND, ["both"], ranks=[2, 3]),
+        comm("r", MIB, MIB, ["both"], ranks=[2, 3]),
+    ]
+    timeline = simulated(impl, check, units, topology=topology(per_node=4))["timeline"]
+    for name in ("use", "r"):
+        check.equal(span(of(timeline, name))[0], LONG + MICROSECOND, f"the start of {name}")
+
+
 @feature("two-queue", "link-credits")
 @clause("COLL-04.2-04")
 def test_a_collective_without_credits_lets_another_go(impl, check):
@@ -195,6 +211,21 @@ def test_a_collective_without_credits_lets_another_go(impl, check):
         span(of(timeline, "inside"))[1] < span(of(timeline, "over"))[1], "and has ended before the rest has gone"
     )
     check.true(len(of(alone, "inside")) == len(of(timeline, "inside")), "all of its chunks")
+
+
+@feature("two-queue")
+@clause("COLL-08-06")
+def test_computations_of_higher_priority_go_first(impl, check):
+    """Of those that are ready together; one that is ready later passes those not yet begun (AMB-COLL-69)."""
+    units = [
+        compute("low", 5 * MICROSECOND, priority=-1),
+        compute("usual", 5 * MICROSECOND),
+        compute("first", 5 * MICROSECOND, priority=3),
+        compute("late", MICROSECOND, ["usual"], priority=7),
+    ]
+    timeline = simulated(impl, check, units)["timeline"]
+    order = [slot["id"] for slot in of(timeline, queue="compute", device=devices_of(1, 2)[0])]
+    check.equal(order, ["first", "usual", "late", "low"], "in order of start")
 
 
 @feature("two-queue")

@@ -225,6 +225,25 @@ def test_the_environment_overrides_auto(impl, check, name):
             check.equal((actual["algorithm"], actual["source"]), (name, "environment"), "the choice")
 
 
+OVERRIDES = [
+    pytest.param({"environment": {ALGO: "tree"}}, "environment", marks=clause("COLL-03.2-06"), id="the algorithm"),
+    pytest.param({"environment": {TABLE: ":tree"}}, "environment", marks=clause("COLL-08-17"), id="the table"),
+    pytest.param({"tuned": "tree"}, "autotuner", marks=clause("COLL-01-03"), id="the autotuner"),
+    pytest.param({"algorithm": "tree"}, "hint", marks=clause("COLL-03.2-04"), id="the attribute"),
+]
+"""What is given in place of the table, and the source of the choice that it makes."""
+
+
+@feature("auto-algorithm")
+@pytest.mark.parametrize(("given", "source"), OVERRIDES)
+@pytest.mark.parametrize("collective", SIZED)
+def test_the_choice_is_overridden_for_every_collective(impl, check, collective, given, source):
+    """By a tree, where the table has direct for 8 bytes and ring for large messages (AMB-COLL-13, AMB-COLL-45)."""
+    for size in (8, LARGE):
+        actual = chosen(check, impl, size, collective, **given)
+        check.equal((actual["algorithm"], actual["source"]), ("tree", source), f"the choice at {size} bytes")
+
+
 @clause("COLL-03.2-06", "COLL-08-17")
 @feature("auto-algorithm")
 @pytest.mark.parametrize("hint", ["ring", "tree", "direct"])

@@ -254,7 +254,8 @@ def test_sums_overflow_only_at_the_end(impl, check, wire):
 @pytest.mark.parametrize(("wire", "data"), LOSSY)
 def test_a_lossy_wire_is_refused_where_bits_are_promised(impl, check, wire, data, level):
     """Every operation refuses it, for a narrower dtype or one as wide, and for any values (AMB-COLL-05, -62)."""
-    operations = ({"operation": "all_reduce", "op": "sum"}, {"operation": "all_gather"})
+    sums = [{"operation": operation, "op": "sum"} for operation in ("all_reduce", "reduce_scatter")]
+    operations = (*sums, {"operation": "all_gather"}, {"operation": "broadcast", "root": 1})
 
     def narrow():
         """Return the answer to the narrower of two floats as a wire."""

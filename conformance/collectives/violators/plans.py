@@ -137,6 +137,29 @@ def barrier(self: Emitter, values: Any) -> tuple[int, ...]:
     return (*own, *self.sent)
 
 
+def at_the_issue_of(collective: str) -> Any:
+    """One collective is awaited where it is issued."""
+
+    def issue(self: Emitter, step: Issue) -> None:
+        (at_the_issue if step.name.endswith(collective) else USUAL_ISSUE)(self, step)
+
+    return issue
+
+
+def behind_all(collective: str) -> Any:
+    """One collective is issued when those before it are awaited."""
+
+    def issue(self: Emitter, step: Issue) -> None:
+        for future in list(self.pending) if step.name.endswith(collective) else ():
+            self._await(future)
+        USUAL_ISSUE(self, step)
+
+    return issue
+
+
+KINDS = ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
+
+
 def waits(clause: str, name: str, description: str, method: str, change: Any) -> Violation:
     """Return a violation with other waits."""
     return changed(clause, name, description, (Emitter, method, change))
@@ -146,6 +169,11 @@ AWAITS = [
     waits("COLL-02.1-02", "waits_where_it_issues", "awaits where it issues", "_issue", at_the_issue),
     waits("COLL-09.1-03", "before_the_next_tile", "awaits where it issues", "_issue", at_the_issue),
     waits("COLL-08-10", "all_at_once", "awaits everything at the first use", "_await", all_at_once),
+    *(
+        waits("COLL-08-10", f"{kind}_at_once", "awaits where it issues", "_issue", at_the_issue_of(kind))
+        for kind in KINDS
+    ),
+    *(waits("COLL-08-10", f"{kind}_behind_all", "awaits all before it", "_issue", behind_all(kind)) for kind in KINDS),
     waits("COLL-08-10", "at_every_use", "awaits at every use", "_await", at_every_use),
     waits("COLL-08-10", "dropped_awaits_stay", "awaits what nobody uses", "units", at_the_end_too),
     waits("COLL-02.1-02", "first_chunk", "waits for the first chunk", "_await", one_chunk),
@@ -239,6 +267,11 @@ def without(name: str) -> Any:
     return key
 
 
+def of_any_ranks(step: Issue, tile: int | None) -> Any:
+    usual: Any = USUAL_KEY(step, tile)
+    return None if usual is None else (*usual[:2], *usual[4:])
+
+
 def without_dtype(step: Issue, tile: int | None) -> Any:
     usual: Any = USUAL_KEY(step, tile)
     return None if usual is None else (usual[0], *usual[2:])
@@ -265,6 +298,11 @@ FUSION = [
     changed("COLL-02.4-01", "any_op", "joins sums and maxima", (planner, "_key", without("op"))),
     changed("COLL-02.4-01", "any_root", "joins broadcasts of different roots", (planner, "_key", without("root"))),
     changed("COLL-02.4-01", "any_wire", "joins what travels over different wires", (planner, "_key", without("dtype"))),
+    changed("COLL-02.4-01", "any_ranks", "joins collectives of other groups", (planner, "_key", of_any_ranks)),
+    *(
+        changed("COLL-02.4-01", f"any_{name}", f"joins collectives of any {name}", (planner, "_key", without(name)))
+        for name in ("algo", "path")
+    ),
     changed("COLL-02.4-01", "any_dtype", "joins tensors of different dtypes", (planner, "_key", without_dtype)),
     changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor", (planner, "_key", of_any_size)),
     changed("COLL-02.4-01", "any_size", "joins more than a chunk", (planner, "_fits", lambda *arguments: True)),
@@ -280,7 +318,7 @@ FUSION = [
 
 # Folding
 
-USUAL_FOLDABLE, USUAL_USES = planner._foldable, planner._uses
+USUAL_FOLDABLE, USUAL_USES, USUAL_FOLD_BEFORE = planner._foldable, planner._uses, planner._before
 
 
 def folds_without(kind: str) -> Callable[..., Any]:
@@ -296,6 +334,16 @@ def folds_without(kind: str) -> Callable[..., Any]:
 def widening(step: Any, program: Any, narrowing: bool) -> Any:
     found = USUAL_FOLDABLE(step, program, False)
     return None if found is None else (found[0], replace(found[1], at="before" if narrowing else "after"))
+
+
+def before_backwards(program: Program) -> None:
+    """What is folded before a collective is done in the other order."""
+    USUAL_FOLD_BEFORE(program)
+    for index, step in enumerate(program.steps):
+        if isinstance(step, Issue):
+            early = [one for one in step.folds if one.at == "before"]
+            late = [one for one in step.folds if one.at != "before"]
+            program.steps[index] = replace(step, folds=(*reversed(early), *late))
 
 
 def used_once(program: Program) -> Any:
@@ -328,6 +376,9 @@ FOLDING = [
     ),
     changed("COLL-02.4-02", "no_scale", "folds no scaling", (planner, "_foldable", folds_without("scale"))),
     changed("COLL-02.4-04", "no_cast", "folds no cast", (planner, "_foldable", folds_without("cast"))),
+    changed(
+        "COLL-02.4-02", "early_backwards", "folds what is before it backwards", (planner, "_before", before_backwards)
+    ),
     changed("COLL-02.4-04", "any_cast", "folds a cast that widens", (planner, "_foldable", widening)),
     changed("COLL-02.4-02", "used_twice", "folds what is used elsewhere", (planner, "_uses", used_once)),
     only("_before"),

@@ -49,6 +49,10 @@ def queueing(clause: str, name: str, description: str, method: str, other: Calla
     return changed(clause, name, description, (QUEUES, method, other))
 
 
+def on_any_rank(self: Any, name: str, rank: int) -> bool:
+    return bool(IS_THERE(self, name, rank)) or (rank not in self._units[name].ranks and bool(self._states[name].ended))
+
+
 def never_busy(self: Any, unit: Any, rank: int) -> None:
     COMPUTE(self, unit, rank)
     self._busy.discard(rank)
@@ -160,6 +164,9 @@ VIOLATIONS: list[Violation] = [
         everywhere),
     queueing("COLL-02.1-02", "waits_for_all", "waits for all collectives where one is used", "_is_there", after_all),
     queueing("COLL-02.1-02", "waits_too_little", "computes when what it uses has been issued", "_is_there", at_issue),
+    queueing("COLL-02.1-02", "waits_for_any_rank", "computes when one rank has what it uses", "_is_there", on_any_rank),
+    simulating("COLL-08-06", "computations_alike", "lets computations go in the order of the list",
+        units=lambda unit: replace(unit, priority=unit.priority if isinstance(unit, Collective) else 0)),
     simulating("COLL-08-06", "without_priority", "lets chunks go in the order of the list",
         units=lambda unit: replace(unit, priority=0)),
 ]  # fmt: skip

@@ -55,6 +55,11 @@ def as_hint(given: Answer) -> Answer:
     return given | {"algorithm": name} if name else given
 
 
+def but_for(collective: str, member: str) -> Callable[[Answer], Answer]:
+    """One collective is chosen without a member of what is asked."""
+    return lambda given: left_out(member)(given) if given.get("collective") == collective else given
+
+
 def tuned_first(given: Answer) -> Answer:
     """Return the question without the environment if the autotuner has chosen."""
     return left_out("environment")(given) if given.get("tuned") else given
@@ -137,6 +142,15 @@ def only(*names: str) -> Callable[[Answer], Answer]:
 
 ENVIRONMENT = [
     asked("COLL-03.2-06", "algorithm_ignored", "ignores the algorithm of the environment", "select", only(TABLE)),
+    *(
+        asked(clause, f"{name}_of_{one}", f"passes it over for {one}", "select", but_for(one, member))
+        for clause, name, member in (
+            ("COLL-03.2-06", "environment", "environment"),
+            ("COLL-08-17", "table", "environment"),
+            ("COLL-01-03", "autotuner", "tuned"),
+        )
+        for one in ("reduce_scatter", "all_gather", "broadcast")
+    ),
     asked("COLL-03.2-06", "autotuner_over_environment", "lets the autotuner win over the environment", "select",
           tuned_first),
     asked("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", "select", as_hint),

@@ -82,6 +82,15 @@ def sums_alone(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any
     return read_wire(operation, buffers, name, qscheme, block, level if operation in COMBINE else "fast")
 
 
+def but_for(operation_alone: str) -> Any:
+    """Any wire is allowed to one operation."""
+
+    def read(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+        return read_wire(operation, buffers, name, qscheme, block, "fast" if operation == operation_alone else level)
+
+    return read
+
+
 def under_strict_alone(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
     return read_wire(operation, buffers, name, qscheme, block, "strict" if level == "strict" else "fast")
 
@@ -117,6 +126,10 @@ VIOLATIONS: list[Violation] = [
     carried("COLL-02.5-02", "block_is_tensor", "takes a whole tensor for a block", one_block),
     allowed("RT-13-09", "silently_whole", "ignores a lossy wire where none is allowed", silently_whole),
     allowed("RT-13-09", "gathers_lossily", "allows a lossy wire where data only move", sums_alone),
+    *(
+        allowed("RT-13-09", f"lossy_{one}", f"allows a lossy wire to {one}", but_for(one))
+        for one in ("reduce_scatter", "broadcast")
+    ),
     allowed("RT-13-09", "lossy_deterministic", "allows a lossy wire under deterministic", under_strict_alone),
     allowed("COLL-02.5-01", "refuses_lossless", "refuses a wire that holds the data", never),
     allowed("COLL-02.5-01", "rounds_to_wider", "rounds results to a wire wider than the data first", always),

@@ -11,6 +11,8 @@ from tessera_conformance.chapters.runtime.wsp.kit.bounded import (
     READY_QUEUE,
     TASK_RING,
     TENSORMAP_POOL,
+    bytes_each,
+    with_workers,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.programs import process, program, schedule, task, work
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, read_by, stalls, statistics
@@ -97,6 +99,20 @@ def test_processes_share_the_ring(impl, check):
     check.equal(sorted(actual["processes"].values()), [0, 7], "the times of the processes")
     check.equal(stalls(actual, "TASK_RING_FULL"), {"TASK_RING_FULL": (1, 7)}, "the stalls")
     check.equal(actual["total_cycles"], 14, "the makespan")
+
+
+@feature("wsp-resources")
+@clause("WSP-03.4-04", "WSP-03.4.2-05")
+@pytest.mark.parametrize("readers", [3, 6])
+def test_a_task_takes_a_node_for_each_task_that_it_depends_on(impl, check, readers):
+    """A write behind so many reads of one tensor; a pool of a node fewer holds it back until one of them is done."""
+    outputs = [f"y{number}" for number in range(readers)]
+    reads = [task("read_1", "x", name) for name in outputs]
+    one = compiled(impl, check, with_workers(1, *reads, task("five", "x", 1), tensors=bytes_each("x", *outputs)))
+    for size, expected in ((readers, (0, 0)), (readers - 1, (1, 6))):
+        actual = statistics(impl, check, one, resources={"deplist_pool": size})
+        check.equal(stalls(actual, "DEPLIST_POOL_FULL"), {"DEPLIST_POOL_FULL": expected}, f"stalls with {size} nodes")
+        check.equal(actual["high_water"]["deplist_pool"], size, f"the most of {size} nodes")
 
 
 @feature("wsp-resources")

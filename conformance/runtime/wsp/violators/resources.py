@@ -275,6 +275,12 @@ def last_reason(found: Answer) -> None:
         current_stall["reason"] = REASONS[0] if current_stall["reason"] in RESOURCE_OF else current_stall["reason"]
 
 
+def two_nodes(self: Resources, amounts: dict[str, int], worker: WorkerState) -> str | None:
+    """A task takes two nodes at most, however many it depends on."""
+    amounts["deplist_pool"] = min(amounts["deplist_pool"], 2)
+    return usual_shortage(self, amounts, worker)
+
+
 def processes_only(found: Answer) -> None:
     found["current_stalls"] = [stall for stall in found["current_stalls"] if "process" in stall]
 
@@ -302,6 +308,7 @@ STATISTICS = [
     with_statistics("WSP-03.4.2-04", "time_in_nanoseconds", "stall time is not in cycles", in_nanoseconds),
     with_statistics("WSP-03.4.2-03", "time_when_over", "a stall that lasts has no time", finished_only),
     with_statistics("WSP-03.4.2-06", "one_current_reason", "every stall is one of the ring", last_reason),
+    changed("WSP-03.4-04", "two_nodes", "takes two nodes at most", (Resources, "shortage", two_nodes)),
     with_statistics("WSP-03.4.2-06", "processes_only", "says nothing of tasks that stall", processes_only),
     with_statistics("WSP-03.4.2-01", "no_stalls", "says nothing of stalls", without("stalls")),
 ]
