@@ -255,7 +255,7 @@ def first_blocks(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
 
 def first_rows_of_maps(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
     found = GRID(kernel, shape, tile, matrices)
-    x, y, z = found.extents
+    x, _, z = found.extents
     return replace(found, extents=(x, max(shape[0] // tile[0], 1), z)) if kernel.nest.kind == "map" else found
 
 
@@ -288,7 +288,7 @@ GRID, INSIDE, CLEAR, FILL = Grid.of, Contraction.inside, Stage._clear, Stage.fil
 NESTS = [
     replaced(BLOCKS, "leaves out the tiles at the ends", make, (Grid, "of", first_blocks), name="no_last_blocks"),
     replaced(
-        BLOCKS,
+        "LANG-08.2-01",
         "leaves out the rows of elements at the end",
         make,
         (Grid, "of", first_rows_of_maps),
