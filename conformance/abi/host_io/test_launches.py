@@ -33,9 +33,10 @@ NUMBERS = [
 
 
 def stored(host, part, data):
-    """Writes of these bytes to a shard, four at a time."""
-    words = (int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4))
-    return [host.fill(part.place, part.pa + 4 * number, 4, "fill_u32", word) for number, word in enumerate(words)]
+    """Writes of these bytes to a shard, four at a time where it is aligned to them (AMB-HIO-35)."""
+    kind, size = ("fill_u8", 1) if part.pa % 4 else ("fill_u32", 4)
+    words = (int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size))
+    return [host.fill(part.place, part.pa + size * number, size, kind, word) for number, word in enumerate(words)]
 
 
 def operands(turn):

@@ -138,11 +138,28 @@ class MemoryHost(Host):
         if found == expected:
             self.check.true(True, what)
             return
+        follows = found == self._turned(place, pa, expected) != expected
+        self.check.reading("AMB-HIO-35", "aligned to the element's address", follows)
         pairs = zip(found, expected, strict=False)
         first = next((at for at, (one, two) in enumerate(pairs) if one != two), len(found))
         near = slice(max(0, first - 8), first + 24)
         where = f"{what}: bytes from {pa + near.start:#x} at {dict(place)}, of which {pa + first:#x} is the first wrong"
         self.check.equal(found[near].hex(" "), expected[near].hex(" "), where)
+
+    def _turned(self, place: Place, pa: int, expected: bytes) -> bytes:
+        """The bytes of memory where the elements of fills begin at multiples of their size, whatever the address."""
+        turned = bytearray(expected)
+        for message in filter(is_unaligned, self.succeeded):
+            pattern = message.get("pattern") or {}
+            there = {name: message.get(f"dst_{name}") for name in place}
+            if pattern.get("pattern_kind", "zero") == "zero" or there != place:
+                continue
+            first, last = max(message["dst_pa"], pa), min(message["dst_pa"] + message["nbytes"], pa + len(expected))
+            one = element(pattern["pattern_kind"], pattern["value"])
+            for address in range(first, last):
+                if expected[address - pa] == one[(address - message["dst_pa"]) % len(one)]:
+                    turned[address - pa] = one[address % len(one)]
+        return bytes(turned)
 
     def painted(self, place: Place, pa: int, nbytes: int) -> bytearray:
         """Fill memory with the background; return the same bytes, to which a case applies its writes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -31,6 +32,9 @@ LONGEST_TEXT = 64
 """The most characters of a text; a longer one counts as code or bytes (AMB-HIO-67)."""
 MOST_FREE_FORM = 128
 """The most characters of JSON of a grid or a meta; more count as bulk data (AMB-HIO-67)."""
+
+WORDS = re.compile(r"[A-Za-z0-9_.:-]{1,30}(?:(?:,? |/)[A-Za-z0-9_.:-]{1,30})*")
+"""Names and words, unlike statements of a program, numbers of a tensor in one run, or encoded bytes."""
 
 ELEMENTS = {"zero": 1, "fill_u8": 1, "fill_u16": 2, "fill_u32": 4}
 """The sizes of the elements that these patterns repeat."""
@@ -111,15 +115,23 @@ def shards_of(launch: Message) -> list[list[Range]]:
     ]
 
 
-def bulk_of(message: Message) -> Iterator[str]:
+class Bulk(NamedTuple):
+    """A member that holds more than a label, an id or a few numbers."""
+
+    member: str
+    shows_code: bool
+    """True unless it is a text of words alone, in which a search for code and bytes finds none."""
+
+
+def bulk_of(message: Message) -> Iterator[Bulk]:
     """Yield the members with more than a label, an id or a few numbers (AMB-HIO-67)."""
     for name in ("grid", "meta"):
         count = len(json.dumps(message.get(name), separators=(",", ":"), ensure_ascii=False))
         if count > MOST_FREE_FORM:
-            yield f"{name}: {count} characters"
+            yield Bulk(f"{name}: {count} characters", True)
     for path, text in _texts("", message):
         if len(text) > LONGEST_TEXT:
-            yield f"{path}: a text of {len(text)} characters"
+            yield Bulk(f"{path}: a text of {len(text)} characters", WORDS.fullmatch(text) is None)
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:

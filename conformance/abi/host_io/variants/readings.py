@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from tessera_conformance.strength import Variant, altered
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.host_io import endpoint, launches
+from tessera_reference.host_io.bridge import Bridge
+from tessera_reference.host_io.endpoint import Endpoint, launch
+from tessera_reference.host_io.frames import Request, element_bytes
+from tessera_reference.host_io.machine import Kernel, Machine, Place
+from tessera_reference.host_io.messages import KernelLaunch, MemoryWrite
 
 from ....ir.variants.features import Without
 from ..kit.memory import frame_of
@@ -288,6 +296,83 @@ def is_fraction(value: Any) -> bool:
     return isinstance(exponent, int) and exponent < 0
 
 
+WRITE = Endpoint._write
+
+
+def turned(endpoint: Endpoint, write: MemoryWrite, pair: Any) -> Any:
+    """Repeat an element that begins at multiples of its size."""
+    answer = WRITE(endpoint, write, pair)
+    if write.pattern is not None and answer[1] is None:
+        one = element_bytes(write.pattern)
+        data = bytes(one[address % len(one)] for address in range(write.dst_pa, write.dst_pa + write.nbytes))
+        endpoint.machine.space(Place(write.dst_sip, write.dst_cube, write.dst_pe)).write(write.dst_pa, data)
+    return answer
+
+
+TURNED = altered(
+    "AMB-HIO-35",
+    "begins the elements of a fill at multiples of their size",
+    HOST_IO,
+    MessagesAlone,
+    (Endpoint, "_write", turned),
+    name="turned_elements",
+)
+LAUNCH, TASKS = launch, launches._tasks
+
+
+def at_once(machine: Machine, request: KernelLaunch) -> Any:
+    """Begin every shard before one fails."""
+    return LAUNCH(machine, replace(request, failure_policy="collect_all"))
+
+
+def as_listed(kernel: Kernel, request: KernelLaunch, tensors: Any) -> Any:
+    """The tasks of a launch in the order of its shards."""
+    return sorted(TASKS(kernel, request, tensors), key=lambda task: task[0].number)
+
+
+IN_TIME = [
+    altered("AMB-HIO-49", description, HOST_IO, ReferenceAdapter, change, name=name)
+    for name, description, change in (
+        ("at_once", "begins all shards of a launch at once", (endpoint, "launch", at_once)),
+        ("as_listed", "begins shards one after another as they are listed", (launches, "_tasks", as_listed)),
+    )
+]
+SEND = Bridge._send
+LABEL = "layer 17 of the encoder/attention/forward, called for the third time in the training step 4211 of run 8"
+
+
+def with_labels(host: Bridge, requests: Sequence[Request], buffers: Any = None) -> Any:
+    """Send requests with long labels."""
+    return SEND(host, [replace(request, debug_label=LABEL) for request in requests], buffers)
+
+
+def wait_for_room(endpoint: Endpoint, pair: Any) -> None:
+    """Require unused ids: a host that sends more than the queue holds waits until it is read."""
+    size = endpoint.machine.size
+    endpoint.machine.size = replace(size, queue_depth=max(size.queue_depth, len(endpoint.waiting) + 1))
+    try:
+        REQUIRE_ROOM(endpoint, pair)
+    finally:
+        endpoint.machine.size = size
+
+
+REQUIRE_ROOM = Endpoint._require_room
+WAITS = altered(
+    "AMB-HIO-50",
+    "lets the host wait where the queue is full",
+    HOST_IO,
+    ReferenceAdapter,
+    (Endpoint, "_require_room", wait_for_room),
+    name="host_waits",
+)
+LABELS = altered(
+    "AMB-HIO-67",
+    "labels requests by long texts of words",
+    ("abi/host-io/bridge/*",),
+    ReferenceAdapter,
+    (Bridge, "_send", with_labels),
+    name="long_labels",
+)
 READINGS = [
     follows("AMB-HIO-05", "truncates", "leaves out an element that is not whole", truncated),
     follows("AMB-HIO-06", "wraps", "takes whole numbers of fills modulo their range", wrapped),

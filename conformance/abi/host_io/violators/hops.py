@@ -274,14 +274,6 @@ def first_to_end(journey: Journey) -> Trace:
     return _traced(replace(journey, branches=tuple(ordered[:1])))
 
 
-def all_begun(machine: Machine, request: KernelLaunch) -> Any:
-    journey, failure = _launch(machine, request)
-    found = [shard for one in request.args if hasattr(one, "tensor_pa_map") for shard in one.tensor_pa_map.shards]
-    return replace(
-        journey, branches=tuple(Branch(Place(place.sip, place.cube, place.pe), 1) for place in found)
-    ), failure
-
-
 def only_those_that_work(machine: Machine, request: KernelLaunch) -> Any:
     journey, failure = _launch(machine, request)
     return replace(
@@ -339,9 +331,6 @@ BYTES = [
         "fastest_shard",
         "the answer does not wait for the slowest shard",
         (adapter, "traced", first_to_end),
-    ),
-    changed(
-        "HIO-D7-43", "hops_of_what_is_not_begun", "shards that are not begun have hops", (endpoint, "launch", all_begun)
     ),
     changed(
         "HIO-D7-44", "no_hops_of_failures", "shards that fail have no hops", (endpoint, "launch", only_those_that_work)

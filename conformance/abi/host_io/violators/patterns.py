@@ -147,11 +147,6 @@ def filling(clause: str, name: str, description: str, change: Callable[[int, int
     return changed(clause, name, description, (SparseMemory, "fill", fill))
 
 
-def turned(pa: int, nbytes: int, element: bytes) -> tuple[int, int, bytes]:
-    turn = pa % len(element)
-    return pa, nbytes, element[turn:] + element[:turn]
-
-
 FILLS = [
     filling(
         "HIO-D5-07",
@@ -177,7 +172,6 @@ FILLS = [
         "a fill begins at a multiple of four",
         lambda pa, nbytes, one: (pa - pa % 4, nbytes, one),
     ),
-    filling("HIO-D5-06", "turned_elements", "elements begin at multiples of their size", turned),
     filling("HIO-D5-01", "nothing_at_all", "a fill writes one element", lambda pa, n, one: (pa, len(one), one)),
 ]
 
