@@ -259,6 +259,12 @@ def first_rows_of_maps(kernel: Any, shape: Any, tile: Any, matrices: int) -> Gri
     return replace(found, extents=(x, max(shape[0] // tile[0], 1), z)) if kernel.nest.kind == "map" else found
 
 
+def two_blocks_of_columns(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
+    found = GRID(kernel, shape, tile, matrices)
+    x, y, z = found.extents
+    return replace(found, extents=(min(x, 2), y, z)) if x < 8 else found
+
+
 def one_more(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
     found = GRID(kernel, shape, tile, matrices)
     x, y, z = found.extents
@@ -293,6 +299,13 @@ NESTS = [
         make,
         (Grid, "of", first_rows_of_maps),
         name="no_last_rows_of_maps",
+    ),
+    replaced(
+        "LANG-08.2-01",
+        "leaves out columns beyond the second block where there are few",
+        make,
+        (Grid, "of", two_blocks_of_columns),
+        name="two_blocks_of_columns",
     ),
     replaced(BLOCKS, "has a block too many", make, (Grid, "of", one_more), name="one_more"),
     replaced(BLOCKS, "writes tails as if they were whole", make, (Contraction, "inside", no_tail), name="wrong_tail"),

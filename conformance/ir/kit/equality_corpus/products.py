@@ -68,6 +68,20 @@ PRODUCTS = [
         A="bf16 3x9x10 wide",
         B="bf16 3x10x7 wide",
     ),
+    composed(
+        "product-past-tiles",
+        "More than two blocks of columns, more steps than stages, and remainders along all three extents.",
+        "return A @ B;",
+        A="bf16 70x75 wide",
+        B="bf16 75x133 wide",
+    ),
+    composed(
+        "single-past-tiles",
+        "The same in single precision, for two matrices.",
+        "return A @ B;",
+        A="fp32 2x70x75 wide",
+        B="fp32 2x75x133 wide",
+    ),
     composed("int8", "Bytes, which wrap.", "return A @ B;", A="int8 17x33", B="int8 33x5"),
     composed(
         "fp8-out",
