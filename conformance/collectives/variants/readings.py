@@ -114,7 +114,7 @@ class SentWhole(ReferenceAdapter):
             return super().collectives_run(**arguments)
 
 
-@varies("AMB-COLL-06", "has wires for data of at most 32 bits", "collectives/wire/fp64-*")
+@varies("AMB-COLL-06", "has wires for data of at most 32 bits", "collectives/wire/*")
 class NoWideData(ReferenceAdapter):
     """fp64 data have no wire."""
 
