@@ -426,6 +426,29 @@ def test_a_loop_runs_as_many_turns_as_its_condition_asks_for(impl, check, loop):
     returns(impl, check, source, [sum(range(1500))], **integers(a=1500))
 
 
+OUTER = {
+    "for": "for (i in 0:3) {{ {} }}",
+    "while": "let i: int32 = 0; while (i < 3) {{ {} i = i + 1; }}",
+}
+INNER = {
+    "for": "for (j in 0:2) {{ {} }}",
+    "while": "let j: int32 = 0; while (j < 2) {{ {} j = j + 1; }}",
+}
+
+
+@clause("LANG-02-10", "LANG-02-11", "LANG-02.3-19")
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("outer", OUTER)
+def test_a_loop_carries_what_only_a_loop_in_it_assigns(impl, check, outer, inner):
+    """Each kind of loop in each (AMB-LANG-29)."""
+    loops = OUTER[outer].format(INNER[inner].format("d = d * 2 + j + i;"))
+    expected = 1
+    for i in range(3):
+        for j in range(2):
+            expected = expected * 2 + j + i
+    returns(impl, check, program("let d: int32 = 1;", loops, "return d;"), [expected])
+
+
 @clause("LANG-02-11", "LANG-02-10", "LANG-02-08")
 def test_loops_and_branches_may_stand_in_each_other(impl, check):
     """The longest Collatz sequence below ten: an if in a while in a for, all carrying what they assign."""

@@ -48,6 +48,13 @@ def norms_of_floats(dtype: str, norm: str) -> Question:
     return questions.fourier("fft", counted(dtype, (6,), 246), norm)
 
 
+@topic.vector("{dtype}/{transform}/batches", dtype=list(COMPLEX), transform=["fft", "ifft"])
+def batches(dtype: str, transform: str) -> Question:
+    """A batch of batches: each row in its own place."""
+    real, imaginary = (counted(COMPLEX[dtype], (2, 3, 4), seed) for seed in (247, 248))
+    return questions.fourier(transform, complex_of(dtype, real, imaginary))
+
+
 @topic.vector("{dtype}/fft/real-special", dtype=["fp64", "fp32", "bf16"])
 def special_floats(dtype: str) -> Question:
     """Rows of signed zeros, of one impulse, with an infinity and with a NaN."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.control import For, If, While
-from tessera_reference.language import statements
+from tessera_reference.language import statements, syntax
+from tessera_reference.language.scope import Scope
 from tessera_reference.numerics.array import Array
 
 from .language_semantics import shown
@@ -209,7 +211,22 @@ FORS = [
     refuses("one_iterator", "LANG-02.3-26", "refuses two names in a for as syntax", r"\bfor \(\w+, ?\w+ in"),
 ]
 
+
+def _without_loops_in_whiles(scope: Scope, body: syntax.Block, hidden: tuple[str, ...]) -> list[str]:
+    own = [inner for inner in body.statements if hidden or not isinstance(inner, syntax.For | syntax.While)]
+    return _carried(scope, replace(body, statements=tuple(own)), hidden)
+
+
+_carried = statements._carried
+
 WHILES = [
+    replaced(
+        "LANG-02-11",
+        "does not carry what a loop in a while assigns",
+        make,
+        (statements, "_carried", _without_loops_in_whiles),
+        name="loops_in_whiles",
+    ),
     runs("body_first", "LANG-02-11", "runs the body of a while before its condition", While, _body_first),
     runs("while_few", "LANG-02-11", "runs a while a thousand turns at most", While, _while_of_few_turns),
     runs("once", "LANG-02-11", "runs the body of a while once at most", While, _once),

@@ -19,7 +19,7 @@ from tessera_reference.ir.operation import Function, Module, Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import expressions, modules, syntax, values
 from tessera_reference.language import expressions as constants
-from tessera_reference.language.expressions import Expressions
+from tessera_reference.language.expressions import Expressions, Surroundings
 from tessera_reference.language.modules import ModuleLowering
 from tessera_reference.levels import texts
 from tessera_reference.numerics.array import Array
@@ -81,6 +81,10 @@ DECLARATIONS = [
 # Aliases and types
 
 
+def _all_aliases(self: ModuleLowering, place: Any, call: Any, reference: Any = None) -> Surroundings:
+    return Surroundings(call, self.constants, self.constant, self.aliases, reference)
+
+
 def _without_layout(name: str, aliases: Any) -> Any:
     found = _resolve_name(name, aliases)
     return replace(found, layout=ROW_MAJOR) if isinstance(found, Tensor) else found
@@ -100,6 +104,13 @@ TYPES = [
         "LANG-02.3-04",
         "has no aliases of aliases",
         r"\btype (\w+) = [^;]*;\s*(?:type \w+ = [^;]*;\s*)*type \w+ = \1;",
+    ),
+    replaced(
+        "LANG-02.3-04",
+        "knows an alias above its declaration",
+        make,
+        (ModuleLowering, "surroundings", _all_aliases),
+        name="aliases_anywhere",
     ),
     refuses(
         "reserved_words",

@@ -113,7 +113,16 @@ def along_first_axis(x: Array, norm: Norm = "ortho") -> Array:
     return Array(x.dtype, np.moveaxis(FFT(Array(x.dtype, np.moveaxis(x.values, 0, -1)), norm).values, -1, 0))
 
 
+def of_one_batch(x: Array, norm: Norm = "ortho") -> Array:
+    result = FFT(x, norm)
+    rows = result.values.reshape(-1, result.shape[-1])
+    batches = int(np.prod(result.shape[:-2]))
+    turned = rows.reshape(-1, batches, result.shape[-1]).swapaxes(0, 1)
+    return Array(result.dtype, np.ascontiguousarray(turned).reshape(result.shape))
+
+
 ALGORITHMS = [
+    transform("one_batch", "puts the rows of a batch of batches in another order", (fourier, "fft", of_one_batch)),
     transform(
         "radix_2", "halves even lengths", (fourier, "fft", by_radix_2("fft")), (fourier, "ifft", by_radix_2("ifft"))
     ),

@@ -222,6 +222,7 @@ ASSERTIONS = [
         name="silent",
     ),
     runs("eager", "LANG-02.3-46", "checks the assertions of a block that is not taken", If, both_branches),
+    rewrites("any_of_tensors", "LANG-02.3-46", "asserts tensors", r"assert\([A-Z](?: == a)?\);", ""),
     refuses("messages_wanted", "LANG-02.3-46", "wants a string in every assertion", r'assert\([^"]*?\);'),
     refuses("assert_reserved", "LANG-02.3-46", "reserves the word assert", r"\bassert\b(?! ?\()"),
 ]
