@@ -98,7 +98,7 @@ def parts_of(matrix, ranks, dim):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("dim", [0, 1])
 def test_a_part_of_a_reduce_scatter_has_the_order_of_its_share(impl, check, dim, algorithm):
-    """The order is that of an all-reduce of the parts one after another, whole and in chunks."""
+    """The order is that of an all-reduce of the parts one after another, whole and in chunks (AMB-COLL-29)."""
     for ranks in (2, 3, 5):
         shape = [3, 3]
         shape[dim] = 2 * ranks
@@ -129,9 +129,31 @@ def test_chunks_of_a_plan_keep_the_order_of_the_whole(impl, check, algorithm):
         for chunk in (4, 12, 28, 4 * count, 1024):
             text = reducing(f'{SUM}, chunk={chunk}, algo="{algorithm}"', vector(count), mesh=f"dp={ranks}")
             answer = executed(impl, check, text, given(rows), seed=chunk, **DETERMINISTIC)
+            if outputs(answer) != [[tensor] for tensor in expected]:
+                recognize_chunks(impl, check, rows, algorithm, chunk // 4, outputs(answer))
             each_is(check, outputs(answer), expected, f"{algorithm}, chunks of {chunk} bytes")
             answer = executed(impl, check, text, given(rows), seed=chunk, level="strict")
             each_is(check, outputs(answer), all_reduce(*rows), f"strict, chunks of {chunk} bytes")
+
+
+def recognize_chunks(impl, check, rows, algorithm, size, actual):
+    """End the case where an element has the order of its place in its chunk (AMB-COLL-29)."""
+    starts = range(0, rows[0].size, size)
+    chunks = [[stretch(row, slice(start, start + size)) for row in rows] for start in starts]
+    parts = [declared_bits(impl, check, chunk, algorithm) for chunk in chunks]
+    whole = Tensor("fp32", rows[0].shape, b"".join(part.data for part in parts))
+    check.reading("AMB-COLL-29", "the place in the chunk", all(own == [whole] for own in actual))
+
+
+def recognize_one_buffer(impl, check, tensors, algorithm, actual):
+    """End the case where an element has the order of its place in the fused buffer (AMB-COLL-29)."""
+    size = sum(rows[0].size for rows in tensors)
+    buffers = [Tensor("fp32", (size,), b"".join(row.data for row in rank)) for rank in zip(*tensors, strict=True)]
+    whole, parts, first = declared_bits(impl, check, buffers, algorithm), [], 0
+    for rows in tensors:
+        parts.append(stretch(whole, slice(first, first + rows[0].size)))
+        first += rows[0].size
+    check.reading("AMB-COLL-29", "the place in the fused buffer", all(own == parts for own in actual))
 
 
 @feature("algorithm-control", "plan-execution")
@@ -153,6 +175,8 @@ def test_tensors_that_travel_together_keep_their_own_orders(impl, check, algorit
         "program": on_ranks(impl, check, text, inputs, **DETERMINISTIC),
         "plan": outputs(executed(impl, check, text, inputs, **DETERMINISTIC)),
     }
+    if actual["plan"] != [wanted] * ranks:
+        recognize_one_buffer(impl, check, list(rows.values()), algorithm, actual["plan"])
     for what, results in actual.items():
         for rank, own in enumerate(results):
             for place, (result, expected) in enumerate(zip(own, wanted, strict=True)):
@@ -189,7 +213,10 @@ def test_ranks_of_a_group_count_from_its_first(impl, check, where, groups, algor
     ids=["none-7", "auto-7", "none-4096", "auto-4099", "none-262147"],
 )
 def test_auto_has_the_order_of_the_algorithm_that_is_selected(impl, check, attributes, count):
-    """By the bytes of the tensor of the program, not of its chunks; sizes about those where the table changes."""
+    """By the bytes of the tensor of the program, not of its chunks; sizes about those where the table changes.
+
+    An element's place is that in its tensor (AMB-COLL-29).
+    """
     ranks = 3
     rows = spread(ranks, count=count, seed=2900)
     selection = impl.collectives.select(collective="all_reduce", bytes=4 * count, ranks=ranks)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.collectives import plan_execution, programs
@@ -14,10 +11,9 @@ from tessera_reference.collectives.operations import orders as declared
 from tessera_reference.collectives.plan_execution import Exchange
 from tessera_reference.collectives.plan_execution import _Run as Run
 from tessera_reference.collectives.schedules import algorithm
-from tessera_reference.graph.collectives import AllReduce, ReduceScatter
+from tessera_reference.graph.collectives import ReduceScatter
 from tessera_reference.graph.execution import canonically
 from tessera_reference.graph.futures import GroupCollective
-from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.collectives import reduced
 from tessera_reference.numerics.trees import FOLD, Tree
 
@@ -87,33 +83,6 @@ def folded(operation: Any, contributions: Sequence[Any]) -> Any:
     return (reduced(operation.op, contributions, FOLD),) * len(contributions)
 
 
-def chunks_anew(self: Exchange, type_: Any, first: int, chunk: Sequence[Any]) -> Any:
-    usual = RESULTS(self, type_, first, chunk)
-    if not isinstance(self.plain, AllReduce) or first < 0 or not usual:
-        return usual
-    anew = self.combine(self.operation, chunk)
-    return [
-        (marks, replace(x, values=x.values[: given.values.size])) for (marks, given), x in zip(usual, anew, strict=True)
-    ]
-
-
-def as_one(self: Run, unit: Any, step: Any, group: Sequence[int]) -> None:
-    """Combine the tensors of a fused collective as one."""
-    if len(step.parts) == 1:
-        EXCHANGE(self, unit, step, group)
-        return
-    members, (first, count) = [self.ranks[rank] for rank in group], unit.chunk
-    whole = replace(step.types[0], shape=(sum(part.count for part in step.parts),))
-    slot = plan_execution._slot(unit, step)
-    sent = [Array(step.operation.x.dtype, rank.buffers[slot][:count].copy()) for rank in members]
-    for rank, (marks, given) in zip(members, self.exchanges[step].results(whole, first, sent), strict=True):
-        places = np.flatnonzero(marks)
-        for place, part in enumerate(step.parts):
-            here = (places >= part.first) & (places < part.first + part.count)
-            landing = self._landing(rank, step, place).reshape(-1)
-            landing[places[here] - part.first] = given.values[here]
-
-
 VIOLATIONS: list[Violation] = [
     changed("COLL-02.5-01", "program_wires_unused", "ignores the wire of a program under fast", (
         programs, "as_sent", BY_ALGORITHM
@@ -152,10 +121,4 @@ VIOLATIONS: list[Violation] = [
     orders("RT-06-04", "programs_flat_parts", "shares out rows where columns are parts", "_by_algorithm", rows_first),
     orders("COLL-02.1-04", "programs_sums_alone", "combines products canonically", "combined", sums_alone),
     orders("LANG-09-05", "programs_without_algorithm", "folds what names no algorithm", "_by_algorithm", folded),
-    changed("COLL-02.3-01", "plan_chunks_anew", "lets shares begin anew in every chunk", (
-        Exchange, "results", chunks_anew
-    )),
-    changed("COLL-02.4-01", "plan_tensors_as_one", "gives fused tensors the order of one", (
-        Run, "_exchange", as_one
-    )),
 ]  # fmt: skip

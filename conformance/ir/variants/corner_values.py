@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import varies
+from tessera_conformance.strength import altered, varies
+from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.graph import elementwise as casts
 from tessera_reference.graph import reductions
+from tessera_reference.numerics import reductions as arrays
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import Overflow, cast
@@ -66,6 +68,22 @@ class EqualZeros(OtherBits):
     def others(self) -> Sequence[Substitution]:
         """One reduction."""
         return [(reductions.ArgMax, "compute", _place(lambda x: np.argmax(x, -1)))]
+
+
+def _wide(x: Array, axis: int, keepdims: bool = False) -> Array:
+    places = arrays.argmax(x, axis=axis, keepdims=keepdims)
+    return Array(DTYPES["int64"], places.values.astype(np.int64))
+
+
+WIDE = altered(
+    "AMB-LANG-134",
+    "has places of int64",
+    EXTREMES,
+    ReferenceAdapter,
+    (reductions.ArgMax, "compute", staticmethod(_wide)),
+    (reductions.ArgMax, "result_dtype", DTYPES["int64"]),
+    name="wide_places",
+)
 
 
 @varies("AMB-LANG-105", "overflows to infinity or NaN where no mode is named", *CASTS)

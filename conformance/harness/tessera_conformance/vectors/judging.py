@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -38,7 +39,7 @@ from tessera_conformance.oracle.exact import (
 from tessera_conformance.oracle.parameter_buffers import without_padding
 from tessera_conformance.oracle.reductions import greatest
 from tessera_conformance.oracle.trees import Tree, TreeError
-from tessera_conformance.protocol import Unsupported
+from tessera_conformance.protocol import Rejected, Returned, Unsupported
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports import Lacking
@@ -53,6 +54,9 @@ from tessera_conformance.verdicts import LEVELS
 # decision or an alternative.
 
 
+ARGMAX = "oracle.argmax"
+INDEX_TYPES = re.compile(r"((?:-> |let R: )tensor<[0-9x]*)int32")
+"""The types of the indices in a program that finds them."""
 NAN_IGNORED = "NaN ignored"
 EQUAL_ZEROS = "-0 and +0 equal"
 NAN_UNORDERED = "a comparison with NaN is false, so that the order of comparisons decides"
@@ -98,6 +102,15 @@ def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, fr
     nearest = [min(max(value, Fraction(-128)), Fraction(127)) for value in exact if isinstance(value, Fraction)]
     follows = isinstance(actual, Tensor) and actual.dtype == "int8" and values_of(actual) == nearest
     check.reading("AMB-LANG-40", "int8 saturating", follows and nearest != values_of(frozen))
+
+
+def recognize_wide_indices(check: Check, actual: Any, frozen: Tensor) -> None:
+    """End the case as another reading if indices are those of the decision, in int64.
+
+    Raises `OtherReading`: they are.
+    """
+    wide = isinstance(actual, Tensor) and (actual.dtype, actual.shape) == ("int64", frozen.shape)
+    check.reading("AMB-LANG-134", "argmax as int64", wide and values_of(actual) == values_of(frozen))
 
 
 def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, actual_row: Any, frozen: Tensor) -> None:
@@ -605,6 +618,8 @@ def judge(impl: Implementation, check: Check, vector: Vector) -> None:
 def judge_outputs(impl: Implementation, check: Check, vector: Vector, outputs: Sequence[Any]) -> None:
     """Judge results of a vector's operation at the level of the run, whichever calls produced them."""
     oracle = vector.provenance.check
+    if oracle.function == ARGMAX:
+        recognize_wide_indices(check, outputs[0], vector.expected[0])
     if oracle.function == "oracle.matmul":
         recognize_saturation(check, _inputs(vector), outputs[0], vector.expected[0])
     if impl.level == "strict" or _name(vector) in MESSAGES:
@@ -623,7 +638,14 @@ def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
         return outputs
     area, _, method = vector.call.method.partition(".")
     level = {} if area == "abi" or vector.call.method in WITHOUT_LEVEL else {"level": impl.level}
-    value = check.returns(getattr(getattr(impl, area), method)(**vector.call.params, **level))
+    call = getattr(getattr(impl, area), method)
+    observation = call(**vector.call.params, **level)
+    if isinstance(observation, Rejected) and vector.provenance.check.function == ARGMAX:
+        wide = INDEX_TYPES.sub(r"\1int64", vector.call.params["source"])
+        again = call(**{**vector.call.params, "source": wide}, **level)
+        if isinstance(again, Returned):
+            recognize_wide_indices(check, again.value["outputs"][0], vector.expected[0])
+    value = check.returns(observation)
     outputs = outputs_of(vector.call.method, vector.call.params, value)
     check.equal(len(outputs), len(vector.expected), "the number of results")
     return outputs
