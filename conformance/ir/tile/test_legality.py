@@ -93,6 +93,18 @@ def test_an_instruction_fits_its_fragments(impl, check, legal, illegal, categori
 
 
 @clause("LANG-07.2-03")
+@pytest.mark.parametrize("accumulator", ["int32", "fp8_e5m2"])
+def test_an_accumulator_is_a_float_of_16_bits_or_more_from_its_start(impl, check, accumulator):
+    """bf16 accumulates in no integer and in no fp8, though the fragment that it starts from states the same."""
+    for accum in ("fp32", accumulator):
+        kernel = KernelText({}, smem_bytes=16384)
+        a, b = (loaded(kernel, "bf16", 16, 16, 16) for _ in "ab")
+        start = kernel.op("tessera.tile.fragment.zero", gives=a.type, accum=accum)
+        kernel.op("tessera.tile.mma.sync", a, b, start, gives=a.type, m=16, n=16, k=16, accum=accum)
+        judge(impl, check, kernel, accum == "fp32", ("numerics", "types", "tile"))
+
+
+@clause("LANG-07.2-03")
 @pytest.mark.parametrize("missing", ["m", "n", "k", "c", "result"])
 def test_an_instruction_has_three_fragments_and_three_sizes(impl, check, missing):
     """Without one of them it is refused."""

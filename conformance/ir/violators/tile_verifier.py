@@ -40,6 +40,13 @@ OPERATIONS = [
     overlooks("missing_sizes", "LANG-07.2-03", "that m, n or k is missing", "is missing"),
     overlooks("three_types", "LANG-07.2-03", "that fragments are of several types", "the fragments are"),
     overlooks("accumulator", "LANG-07.2-03", "that an accumulator is no float", "does not accumulate"),
+    replaced(
+        "LANG-07.2-03",
+        "takes any accumulator that is one from its start on",
+        make,
+        (fragments, "_require_accumulator", nothing),
+        name="accumulator_from_its_start",
+    ),
     overlooks("stored_operand", "LANG-07.2-03", "that an accumulator is stored as an operand", "one fragment is"),
     turns_down("copies_without_a_name", "LANG-07.2-04", "a copy that is named", r"%\w+ = \"?tessera\.tile\.cp\.async"),
     misreads("named_copies", "LANG-07.2-04", "does nothing for a copy that is named", r"\n *%cp = .*", ""),
