@@ -87,6 +87,29 @@ def test_extents_come_with_the_arguments(impl, check, extent):
     check.equal(actual, [8] * extent + [5] * (70 - extent), "what the kernel left")
 
 
+@clause("RT-19.A-01", "RT-04.5-17")
+@pytest.mark.parametrize("extent", [-1, -64, -(1 << 31)])
+def test_a_negative_extent_is_refused(impl, check, extent):
+    """The call answers with TESS_ERR_INVALID_VALUE, and no element is touched; the next launch runs (AMB-RT-85)."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("named", PROGRAM), session.upload(elements("int32", *[5] * 70))
+    answer = session.launching(kernel, packed(("int32", extent), ("int32", 3), ("ptr", pointer)))
+    check.status(answer, INVALID)
+    session.launch(kernel, packed(("int32", 7), ("int32", 3), ("ptr", pointer)))
+    actual = values_of("int32", session.download(pointer, 280))
+    check.equal(actual, [8] * 7 + [5] * 63, "what the kernels left")
+
+
+@clause("RT-19.A-01", "RT-04.5-17")
+def test_two_negative_extents_are_refused(impl, check):
+    """Their product is that of a matrix, of which no dimension has fewer than no elements (AMB-RT-85)."""
+    session = opened(impl, check)
+    x, y = session.upload(elements("int32", *range(6))), session.upload(elements("int32", *[9] * 6))
+    arguments = packed(("int32", -2), ("int32", -3), ("ptr", x), ("ptr", y))
+    check.status(session.launching(session.kernel("turn", PROGRAM), arguments), INVALID)
+    check.equal(session.integers(y, 6), [9] * 6, "what would be the result")
+
+
 @clause("RT-04.5-17", "RT-10.1-01")
 def test_every_launch_has_extents_of_its_own(impl, check):
     """One kernel transposes matrices of which one extent, or none, is that of the launch before (AMB-RT-85)."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation
+from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.abi.parameters import unpack
 from tessera_reference.numerics.array import Array
@@ -15,7 +15,7 @@ from tessera_reference.runtime import calls, launches
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.streams import Stream, Work
 
-from .changes import INVALID, Call, Given, answering, at_once, refusing
+from .changes import INVALID, BuildsOnce, Call, Given, answering, at_once, refusing
 from .order import broken
 
 LAUNCH = "tessLaunch"
@@ -237,3 +237,16 @@ TOLD = [
         "RT-07-07", "traps_lost", "loses traps", Stream, "fail", keeping(lambda failure: "trapped" not in str(failure))
     ),
 ]
+
+# Extents
+
+
+def without_sign(entry: KernelEntry, scalars: Mapping[str, Array]) -> dict[str, int]:
+    """Return the extents of named dimensions, negative ones without their sign."""
+    return EXTENTS(entry, {name: Array(value.dtype, abs(value.values)) for name, value in scalars.items()})
+
+
+EXTENTS = launches.extents_of
+without_signs = replaced(
+    "RT-19.A-01", "takes a negative extent without its sign", BuildsOnce, (calls, "extents_of", without_sign)
+)

@@ -246,3 +246,17 @@ def test_the_tokens_of_two_producers_all_arrive(impl, check, capacity, count):
         check.equal(sorted(tokens), [*first, *second], "the tokens of both producers")
         check.equal([token for token in tokens if token < 100], list(first), "the order of the first producer's")
         check.equal([token for token in tokens if token >= 100], list(second), "the order of the second producer's")
+
+
+@clause("WSP-02.1-01")
+def test_the_token_that_is_sent_on_is_that_of_the_innermost_consume(impl, check):
+    """A relay consumes one channel within another, and sends on what came last."""
+    program = network(
+        process("outer", *sends("a", [4]), close("a")),
+        process("inner", *sends("b", [5, 6, 7]), close("b")),
+        process("relay", consume("a", consume("b", send("c"))), close("c")),
+        process("sink", consume("c")),
+        channels=channels("a", "b", "c"),
+    )
+    for ending in completed_runs(impl, check, program):
+        check.equal(arrivals(ending, "sink", "c"), [5, 6, 7], "the tokens that the sink takes")

@@ -192,6 +192,7 @@ MEANINGLESS = [
     pytest.param("/symbols/0/id", 1, marks=clause("WSP-07.2-10"), id="two symbols of one id"),
     pytest.param("/slots/0/width", 65, marks=clause("WSP-07.2-11"), id="a slot of 65 bits"),
     pytest.param("/symbols/1/width", 2, marks=clause("WSP-07.2-11"), id="a default that is too wide"),
+    pytest.param("/symbols/1/default", 1 << 16, marks=clause("WSP-07.2-11"), id="a default of one bit more"),
     pytest.param("/symbols/0/update", "never", marks=clause("WSP-07.2-12"), id="another update protocol"),
     pytest.param("/kernels/0/cycles/fixed", -5, marks=clause("WSP-07.2-16"), id="negative cycles"),
     pytest.param("/symbols/1/width", 65, marks=clause("WSP-07.2-11"), id="a symbol of 65 bits"),
@@ -201,6 +202,13 @@ MEANINGLESS = [
     pytest.param("/tensors/0/initial", "00", marks=clause("WSP-07.2-10"), id="data of another size"),
     pytest.param("/tensors/0/dtype", "fp9", marks=clause("WSP-07.2-10"), id="an unknown dtype"),
     pytest.param("/csp/processes/0/body/0/op", "loop", marks=clause("WSP-07.2-07"), id="an unknown statement"),
+    pytest.param("/csp/processes/2/body", [7], marks=clause("WSP-07.2-07"), id="a statement that is a number"),
+    pytest.param(
+        "/csp/processes/0/body/0/count",
+        {"input": "task"},
+        marks=clause("WSP-07.2-07"),
+        id="an input of the policy in a process",
+    ),
     pytest.param("/csp/processes/0/body/0/index", 99, marks=clause("WSP-07.2-10"), id="an index in no slot"),
     pytest.param(
         "/csp/processes/1/body/0/body/0/arguments", [], marks=clause("WSP-07.2-07"), id="a task without its arguments"
@@ -236,6 +244,15 @@ def test_a_package_without_meaning_is_refused(impl, check, path, value):
     message = refused(impl, check, package, "INVALID")
     parent = path.rsplit("/", 1)[0]
     check.true(parent in message, f"the message names {parent}", message)
+
+
+@feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
+@clause("WSP-07.2-16")
+@pytest.mark.parametrize("dtype", ["u32", "fp32"])
+def test_a_call_with_tensors_of_two_dtypes_is_refused(impl, check, dtype):
+    """The elements of `add` have one dtype; the bytes of the tensor stay as they are (AMB-WSP-62)."""
+    package = altered(check, compiled(impl, check, example()), setting("/tensors/1/dtype", dtype))
+    refused(impl, check, package, "INVALID")
 
 
 HOST_GRAPH = "pto_runtime_a2a3sim_host_graph"

@@ -92,6 +92,14 @@ def test_not_inverts_and_select_chooses(impl, check):
 
 @feature("wsp-expressions")
 @clause("WSP-04.1-01")
+def test_a_program_has_as_many_expressions_as_it_needs(impl, check):
+    """None of them is nested in another."""
+    made = valued(*(op("add", place, 1000) for place in range(150)))
+    check.equal(values(statistics(impl, check, made), 150), list(range(1000, 1150)), "the values")
+
+
+@feature("wsp-expressions")
+@clause("WSP-04.1-01")
 @pytest.mark.parametrize("name", ["div", "mod"])
 def test_a_division_by_zero_ends_the_run(impl, check, name):
     """An error of the process that evaluates it (AMB-WSP-58, AMB-WSP-60)."""

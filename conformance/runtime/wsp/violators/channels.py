@@ -8,6 +8,7 @@ from unittest import mock
 
 from tessera_conformance.strength import violates
 from tessera_reference.wsp import statements
+from tessera_reference.wsp.errors import ProgramRefused
 from tessera_reference.wsp.machine import CLOSED, ChannelState, Machine, Party
 from tessera_reference.wsp.package import Channel
 from tessera_reference.wsp.run import Processes
@@ -79,6 +80,14 @@ def never_empty(self: Any, party: Party) -> int | None:
     return CLOSED if value is None else value
 
 
+def few(reader: Any, value: Any, path: str) -> Any:
+    """Read an expression, and refuse the operation after the first 128."""
+    reader.operations = getattr(reader, "operations", 0) + (isinstance(value, dict) and "op" in value)
+    if reader.operations > 128:
+        raise ProgramRefused(path, "is one operation more than there is room for")
+    return EXPRESSION(reader, value, path)
+
+
 def tensors_too(reader: Any, value: Any, path: str) -> Any:
     """Read a tensor as a value."""
     return Constant(0) if isinstance(value, dict) and set(value) == {"tensor"} else EXPRESSION(reader, value, path)
@@ -123,6 +132,7 @@ CHANNELS = [
     changed("WSP-02.2-05", "buffers_for_tokens", "takes a buffer for a token", (
         statements, "read_expression", tensors_too
     )),
+    changed("WSP-04.1-01", "few_expressions", "has room for 128 expressions", (statements, "read_expression", few)),
     changed("WSP-02.2-06", "two_by_default", "gives a channel a capacity of two by default", (
         defaulting(Channel, capacity=2)
     )),

@@ -7,11 +7,12 @@ from typing import Any
 
 from tessera_reference.wsp.forms import Reader
 from tessera_reference.wsp.machine import ChannelState, Party, TensorMap
+from tessera_reference.wsp.networks import _Translation as Translation
 
 from .answers import Answer, answered
 from .changes import changed
 
-SEND = ChannelState.send
+SEND, STATEMENT = ChannelState.send, Translation.statement
 EXECUTIONS = count()
 
 
@@ -31,6 +32,10 @@ def now_and_then(answer: Answer) -> None:
 
 def lost_beside_another(self: Any, party: Party, value: int) -> bool:
     return bool(self.senders) or SEND(self, party, value)
+
+
+def of_the_outer_consume(self: Translation, value: Any, path: str, slots: Any) -> None:
+    STATEMENT(self, value, path, slots[:2] if value.get("op") == "send" else slots)
 
 
 def after_the_last_read(self: TensorMap, reads: Any, writes: Any) -> dict[int, Any]:
@@ -120,6 +125,9 @@ NETWORKS = [
     ) and None, "execute"),
     changed("WSP-02.1-04", "lost_beside_another", "loses a token where another producer waits", (
         ChannelState, "send", lost_beside_another
+    )),
+    changed("WSP-02.1-01", "outer_token", "sends on the token of the outer consume", (
+        Translation, "statement", of_the_outer_consume
     )),
     changed("WSP-03.1-01", "last_reader", "lets a write follow the last read before it alone", (
         TensorMap, "dependencies", after_the_last_read

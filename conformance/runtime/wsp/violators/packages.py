@@ -421,6 +421,18 @@ KERNELS = [
     ),
     changed(
         "WSP-07.2-16",
+        "two_dtypes",
+        "takes a call with tensors of two dtypes",
+        (parts, "check_call", lambda kernel, tensors, path: None),
+    ),
+    changed(
+        "WSP-07.2-11",
+        "one_bit_more",
+        "takes a default of a bit more than the width",
+        (parts.Symbol, "most", property(lambda symbol: (2 << symbol.width) - 1)),
+    ),
+    changed(
+        "WSP-07.2-16",
         "built_kernels",
         "runs the kernels that were compiled, not those of the package",
         (ReferenceAdapter, "wsp_compile", built),
