@@ -293,12 +293,13 @@ def test_fragments_of_other_parts_are_other_types(impl, check, other):
     ("one", "other"),
     [
         ("fn(int32, bool) -> fp32", "fn(bool, int32) -> fp32"),
+        ("fn(int32, bool, fp32) -> fp32", "fn(int32, fp32, bool) -> fp32"),
         ("fn(int32, bool) -> fp32", "fn(int32, bool) -> bool"),
         ("fn(int32, bool) -> fp32", "fn(int32) -> fp32"),
         ("fn() -> fp32", "fn() -> fn() -> fp32"),
         ("fn() -> fn() -> fp32", "fn(fn() -> fp32) -> fp32"),
     ],
-    ids=["order", "result", "number", "fn-of-fn", "result-or-parameter"],
+    ids=["order", "order-of-the-rest", "result", "number", "fn-of-fn", "result-or-parameter"],
 )
 def test_a_fn_type_lists_its_parameters_then_its_result(impl, check, one, other):
     """Order, number and result all count; blanks do not."""

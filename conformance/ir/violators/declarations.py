@@ -145,6 +145,17 @@ TYPES = [
         (values, "FunctionType", lambda given, result: _function_type(tuple(sorted(given, key=str)), result)),
         name="unordered_fn",
     ),
+    replaced(
+        "LANG-02.3-51",
+        "ignores the order of the parameters behind the first",
+        make,
+        (
+            values,
+            "FunctionType",
+            lambda given, result: _function_type((*given[:1], *sorted(given[1:], key=str)), result),
+        ),
+        name="order_of_the_rest",
+    ),
 ]
 _function_type = values.FunctionType
 
