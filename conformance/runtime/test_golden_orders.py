@@ -12,11 +12,11 @@ from tessera_conformance.chapters.runtime.kit.collectives import filled, held
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, REDUCTION_ORDERS, STRICT
-from tessera_conformance.dsl import type_of
+from tessera_conformance.dsl import tensor_of, type_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.trees import Tree
-from tessera_conformance.protocol import Rejected
+from tessera_conformance.protocol import Rejected, Returned
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load
 from tessera_conformance.vectors.building import counted
@@ -94,6 +94,24 @@ def test_a_collective_of_a_pairwise_order_has_the_golden_bits(impl, check, dtype
     session.synchronize()
     for rank, actual in enumerate(held(session, pointer, inputs)):
         check.bits(actual, vector.expected[0], f"the frozen bits on rank {rank}")
+
+
+@feature("rank-memory")
+@clause("RT-11-02")
+@pytest.mark.parametrize("tree", [[0, 1], [[0, 1], [2, 3]]], ids=["fewer", "more"])
+def test_a_tree_over_another_number_of_ranks_is_refused(impl, check, tree):
+    """An all-reduce of three ranks under it is an invalid value, of the call or of its stream (AMB-RT-78)."""
+    session = opened(impl, check, 3)
+    inputs = [tensor_of("fp32", [place + 100 * rank for place in range(8)]) for rank in range(3)]
+    pointer = filled(session, inputs)
+    session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": tree})
+    answer = session.reducing(pointer, 8, "fp32", "dp")
+    if isinstance(answer, Returned):
+        answer = session.attempt("tessStreamSynchronize", stream=session.stream)
+    if isinstance(answer, Returned):
+        whole = [tensor_of("fp32", [3 * place + 300 for place in range(8)])] * 3
+        check.reading("AMB-RT-78", "it is ignored", held(session, pointer, inputs) == whole)
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
 
 
 @level("strict")
