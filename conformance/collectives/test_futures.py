@@ -295,6 +295,8 @@ WRONG_UNITS = ["chunk=4096, chunk_bytes=4KB", "chunk=1MiB, chunk_bytes=1MB"]
 BOTH = ["chunk=1MiB, chunk_bytes=1000000", "chunk=512KiB, chunk_bytes=512000"]
 """Two numbers of bytes."""
 WIRES = ["int8", "fp32", "fp64", "fp4", "BF16", "fp8_e3m4"]
+THOUSANDS = {"chunk=1MB": 10**6, "chunk=512KB": 512_000}
+"""Sizes in units that are none, as numbers of bytes in decimal units."""
 SET_OF_SCOPES = 'scope=["node"]'
 SCOPES = ["nodes", "NODE", "", "intra_sm, node"]
 REFUSALS = [
@@ -320,6 +322,10 @@ def test_a_value_that_an_attribute_does_not_have_is_refused(impl, check, attribu
     if isinstance(answer, Returned):
         check.reading("AMB-COLL-01", "different attributes", attributes in BOTH)
         check.reading("AMB-COLL-11", "a set of scopes", attributes == SET_OF_SCOPES)
+        if attributes in THOUSANDS:
+            (issued,) = operations(told(impl, check, awaited(f"{SUM}, {attributes}")), "tessera.collective.all_reduce")
+            follows = issued["attributes"].get("chunk") == THOUSANDS[attributes]
+            check.reading("AMB-COLL-35", "KB is 1000", follows)
     check.rejects(answer, category=REFUSED, at_line=FIRST_LINE)
 
 

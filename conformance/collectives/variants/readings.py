@@ -219,6 +219,30 @@ class OpRequired(ReferenceAdapter):
         return super().language_verify_ir(text=text, **arguments)
 
 
+@varies("AMB-COLL-35", "takes KB for 1000 bytes", "collectives/futures/*", "collectives/chunks/*")
+class Thousands(ReferenceAdapter):
+    """Decimal units of chunks."""
+
+    def language_verify_ir(self, *, text: str, **arguments: Any) -> dict[str, Any]:
+        """Read sizes in KB and MB."""
+        return super().language_verify_ir(text=in_bytes(text), **arguments)
+
+    def collectives_read(self, *, text: str, **arguments: Any) -> dict[str, Any]:
+        """Read sizes in KB and MB."""
+        return super().collectives_read(text=in_bytes(text), **arguments)
+
+    def collectives_chunks(self, *, chunk: Any = None, **arguments: Any) -> dict[str, Any]:
+        """Read sizes in KB and MB."""
+        plain = in_bytes(chunk) if isinstance(chunk, str) else chunk
+        return super().collectives_chunks(chunk=int(plain) if plain != chunk else chunk, **arguments)
+
+
+def in_bytes(text: str) -> str:
+    """Sizes in decimal units as numbers of bytes."""
+    sizes = re.compile(r"(\bchunk=|\bchunk_bytes=|^)(\d+)([KM])B\b")
+    return sizes.sub(lambda size: f"{size[1]}{int(size[2]) * (10**3 if size[3] == 'K' else 10**6)}", text)
+
+
 @varies("AMB-COLL-11", "takes a set of scopes", "collectives/futures/a-value-that-an-attribute-*")
 class SetsOfScopes(ReferenceAdapter):
     """A scope may stand in a list."""
