@@ -175,7 +175,7 @@ def test_broadcast_spans_the_mesh(impl, check, sizes, last):
     ],
 )
 def test_a_collective_of_more_than_a_mebibyte_moves_each_element(impl, check, collective):
-    """Two ranks bring whole numbers that differ from place to place; every element that a rank owns is judged."""
+    """Two ranks bring numbers that differ from place to place; every element that a rank owns counts (AMB-RT-04)."""
     session = gathered(impl, check, dp=2)
     count = (1 << 18) + 1002
     half, rows = count // 2, [range(rank, count + rank) for rank in range(2)]
