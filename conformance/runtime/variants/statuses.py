@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
+from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.runtime import machine
-from tessera_reference.runtime.collectives import CollectiveWork
+from tessera_reference.numerics.errors import LeafCount
+from tessera_reference.runtime import calls, machine
+from tessera_reference.runtime.collectives import CollectiveCall, CollectiveWork
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import report
 from tessera_reference.runtime.streams import Stream
@@ -210,6 +213,31 @@ class PassesOverTrees(ReferenceAdapter):
                 raise
             others = {name: value for name, value in descriptor.items() if name != "reduction_order"}
             return super().numerics_evaluate(descriptor=others, **question)
+
+
+def without_trees_that_do_not_fit(
+    call: CollectiveCall, buffer: Any, stream: Stream, policy: NumericsPolicy, *others: Any
+) -> CollectiveWork:
+    """Return a collective in the order of its own where the tree of the descriptor has other leaves than ranks."""
+    order = stream.mesh.context.descriptor.reduction_order
+    if call.op is None or order is None or others:
+        return COLLECTIVE(call, buffer, stream, policy, *others)
+    try:
+        order.require_leaves(stream.mesh.axes.size_along(call.axis))
+    except LeafCount:
+        others = (replace(stream.mesh.context.descriptor, reduction_order=None),)
+    return COLLECTIVE(call, buffer, stream, policy, *others)
+
+
+COLLECTIVE = calls.collective_work
+OTHER_RANKS = altered(
+    "AMB-RT-78",
+    "passes over a tree of another number of ranks",
+    ("runtime/golden-orders/*",),
+    ReferenceAdapter,
+    (calls, "collective_work", without_trees_that_do_not_fit),
+    name="other_ranks",
+)
 
 
 @varies("AMB-RT-12", "tells at the synchronization what it does not support", "runtime/status-causes/*")
