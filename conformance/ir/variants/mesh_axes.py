@@ -1,9 +1,10 @@
-"""Meshes whose axes are those of the runtime (language specification, 9; AMB-RT-52)."""
+"""Meshes with the axes of the runtime, gradients of one rank (language spec, 5.5, 9; AMB-LANG-143, AMB-RT-52)."""
 
 from __future__ import annotations
 
 from tessera_conformance.strength import altered
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.graph.collectives import AllReduce
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Mesh
 from tessera_reference.language import modules, syntax
@@ -30,4 +31,13 @@ RUNTIME_AXES = altered(
     (types_of_texts, "resolve_mesh", of_the_runtime),
     (modules, "resolve_mesh", of_the_runtime),
     name="runtime_axes",
+)
+
+ITS_OWN = altered(
+    "AMB-LANG-143",
+    "differentiates each rank's own result alone",
+    ("ir/ranks/*", "ir/gradients*", "ir/mesh*"),
+    ReferenceAdapter,
+    (AllReduce, "adjoint", lambda self, at, build: (at.dy,)),
+    name="gradients_of_its_own",
 )

@@ -219,14 +219,6 @@ ARITHMETIC = [
         "adjoint",
         lambda self, at, build: ADJOINT(replace(self, dim=self.dim % 2), at, build),
     ),
-    changed(
-        "gradient_of_its_own",
-        "LANG-05.5-01",
-        "differentiates each rank's own result alone",
-        AllReduce,
-        "adjoint",
-        lambda self, at, build: (at.dy,),
-    ),
 ]
 
 
