@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -77,6 +78,10 @@ def _cleared(given: Tensor) -> Tensor:
     return Tensor.from_words(given.dtype, given.shape, words)
 
 
+_CALLED_BRANCH = re.compile(r"if \([^{]*\{ return \w+\(")
+"""A branch that returns what another function gives."""
+
+
 def _is_deep(request: Mapping[str, Any]) -> bool:
     return bool(request.get("schedule", {}).get("depth", 0) > 3)
 
@@ -93,6 +98,13 @@ DIFFERENCES = [
     ),
     differing("tail", "loses the last element of an odd number at Schedule IR", ("schedule",), _cleared),
     differing("deep", "loses the tail of deep pipelines", ("tile", "target"), _cleared, _is_deep),
+    differing(
+        "called_branches",
+        "loses the last gradient through a branch of a callee below Graph IR",
+        ("schedule", "tile", "target"),
+        _cleared,
+        lambda request: "op.grad" in request["source"] and bool(_CALLED_BRANCH.search(request["source"])),
+    ),
 ]
 
 

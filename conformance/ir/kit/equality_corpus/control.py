@@ -114,6 +114,16 @@ CONTROL = [
         B="fp32 3x4",
     ),
     composed(
+        "gradient-of-a-branch-in-a-call",
+        "A gradient through a function that calls another in one of its branches.",
+        "let C: tensor<5x3xfp32> = cubed(A); return op.grad(C, A);",
+        "",
+        "  func squared(X: tensor<5x3xfp32>) -> tensor<5x3xfp32> { return X * X; }",
+        "  func cubed(X: tensor<5x3xfp32>) -> tensor<5x3xfp32> {"
+        " if (X[0, 0] < 1.0e9) { return squared(X) * X; } return X; }",
+        A="fp32 5x3",
+    ),
+    composed(
         "gradient",
         "Gradients of a product.",
         "let Y: tensor<3x4xfp32> = op.tanh(A @ B); return Y, op.grad(Y, A), op.grad(Y, B);",
