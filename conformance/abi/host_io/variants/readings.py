@@ -133,6 +133,22 @@ def wrapped_scalars(message: Message) -> Message:
     return message | {"args": list(map(wrapped_argument, message["args"]))}
 
 
+def unchecked_scalars(message: Message) -> Message:
+    """Numbers of i32 and i64 are left to the kernel, whatever they are."""
+    if message.get("msg_type") != "KernelLaunch" or not isinstance(message.get("args"), list):
+        return message
+
+    def unchecked_argument(argument: Any) -> Any:
+        bits = INTEGERS.get(str(argument.get("dtype"))) if isinstance(argument, dict) else None
+        value = argument.get("value") if bits else None
+        if bits is None or isinstance(value, bool) or not isinstance(value, int | Decimal):
+            return argument
+        fits = value == int(value) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
+        return argument if fits else argument | {"value": 0}
+
+    return message | {"args": list(map(unchecked_argument, message["args"]))}
+
+
 def zero_done(message: Message) -> Message:
     """Zero bytes are read and written at once; a shard or a binary of none is one of a byte."""
     if message.get("nbytes") == 0 and type(message["nbytes"]) is int:
@@ -377,6 +393,7 @@ READINGS = [
     follows("AMB-HIO-05", "truncates", "leaves out an element that is not whole", truncated),
     follows("AMB-HIO-06", "wraps", "takes whole numbers of fills modulo their range", wrapped),
     follows("AMB-HIO-69", "wraps_scalars", "takes whole numbers of i32 and i64 modulo their range", wrapped_scalars),
+    follows("AMB-HIO-69", "unchecked_scalars", "leaves the numbers of i32 and i64 to the kernel", unchecked_scalars),
     follows("AMB-HIO-08", "empty_tensors", "takes tensors without shards", without_empty),
     follows("AMB-HIO-68", "short_texts", "takes texts of 1,000 characters and no more", short),
     follows("AMB-HIO-14", "counts_truth", "takes true for 1, and 1 for true", counted),
