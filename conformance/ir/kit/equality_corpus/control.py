@@ -66,6 +66,16 @@ CONTROL = [
         s=tensor("int32", 3),
     ),
     composed(
+        "updates-at-indices",
+        "Single elements and a row are written where indices of the run say.",
+        "A[p] = s; B[p, q] = s; B[q, 0:3] = A[0:3]; return A, B;",
+        A=tensor("int32", [1, 2, 3, 4, 5]),
+        B=tensor("int32", [[row * 3 + column for column in range(3)] for row in range(5)]),
+        p=tensor("int32", 3),
+        q=tensor("int32", 1),
+        s=tensor("int32", 9),
+    ),
+    composed(
         "gradient-of-many-uses",
         "Contributions of several uses, also within composites and calls, are added in program order.",
         "let C: tensor<3x7xfp32> = twice(A) * A + A; let D: tensor<3x7xfp32> = op.silu(C) * C + op.exp(A);"
