@@ -231,7 +231,7 @@ OVERRIDES = [
     pytest.param({"tuned": "tree"}, "autotuner", marks=clause("COLL-01-03"), id="the autotuner"),
     pytest.param({"algorithm": "tree"}, "hint", marks=clause("COLL-03.2-04"), id="the attribute"),
 ]
-"""What is given in place of the table, and the source of the choice that it makes."""
+"""The value given in place of the table, and the source of the choice that it makes."""
 
 
 @feature("auto-algorithm")

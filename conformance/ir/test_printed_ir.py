@@ -77,7 +77,7 @@ def test_a_float_constant_keeps_every_bit(impl, check, dtype, at):
 @pytest.mark.parametrize("dtype", EXTREMES)
 @pytest.mark.parametrize("at", LEVELS)
 def test_an_infinite_constant_keeps_its_sign(impl, check, dtype, at):
-    """What no decimal stands for, the quotient of a number and zero as a constant, is the same in the text."""
+    """Infinities, which are quotients by zero in a program and no decimals, are the same in the text."""
     infinite = [f"let {name}: {dtype} = {number} / 0.0;" for name, number in (("p", "1.0"), ("n", "-1.0"))]
     code = float_format(dtype).largest_code + 1
     expected = [Tensor.from_words(dtype, (), [word]) for word in (code, float_format(dtype).sign_bit | code)]

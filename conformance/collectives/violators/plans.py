@@ -337,7 +337,7 @@ def widening(step: Any, program: Any, narrowing: bool) -> Any:
 
 
 def before_backwards(program: Program) -> None:
-    """What is folded before a collective is done in the other order."""
+    """Do what is folded before a collective in the other order."""
     USUAL_FOLD_BEFORE(program)
     for index, step in enumerate(program.steps):
         if isinstance(step, Issue):
