@@ -1,4 +1,4 @@
-"""The forms in which fp32 data travel: casts to the wire dtypes, and top-k messages."""
+"""What travels of fp32 data: casts to the wire dtypes, and top-k messages."""
 
 from __future__ import annotations
 
