@@ -536,7 +536,7 @@ def _entries(file: Path) -> Iterable[tuple[str, str]]:
         missing = [name for name in (*about, "reason") if not entry.get(name)]
         if missing:
             raise ValueError(f"{file.name}: entry {number} lacks {', '.join(missing)}")
-        yield " ".join(entry[name] for name in about), entry["reason"]
+        yield " ".join(word for name in about for word in entry[name].split()), entry["reason"]
 
 
 def explained(mutant: Mutant, equivalents: Mapping[str, str]) -> bool:
