@@ -336,11 +336,7 @@ Reading: TypeAlias = Callable[[Level, str, Target, str], tuple[Module, ...]]
 
 
 def executables_of(
-    fatbin: Fatbin,
-    kernel_name: str,
-    target_name: str,
-    shapes: Mapping[str, int] | None = None,
-    read: Reading = read_at,
+    fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mapping[str, int] | None = None, read: Reading = read_at
 ) -> Executable:
     """Return the executable of a module's kernel on a target, with named dimensions as in `shapes`.
 
@@ -357,11 +353,7 @@ def executables_of(
 
 
 def specialise(
-    fatbin: Fatbin,
-    kernel_name: str,
-    target_name: str,
-    shapes: Mapping[str, int] | None = None,
-    read: Reading = read_at,
+    fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mapping[str, int] | None = None, read: Reading = read_at
 ) -> bytes:
     """Return the Target IR of a kernel for these extents, as the text that a cache keeps (RT-08.2-01).
 

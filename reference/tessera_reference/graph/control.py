@@ -23,18 +23,7 @@ from ..ir.operation import (
     no_gradient,
     operation,
 )
-from ..ir.types import (
-    LAYOUTS,
-    Dim,
-    FunctionType,
-    Scalar,
-    Tensor,
-    Type,
-    fits,
-    joined_all,
-    loosened_all,
-    substituted,
-)
+from ..ir.types import LAYOUTS, Dim, FunctionType, Scalar, Tensor, Type, fits, joined_all, loosened_all, substituted
 from ..numerics.array import Array
 from ..numerics.formats import NumericsFailure, dtype
 

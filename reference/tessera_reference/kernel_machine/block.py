@@ -273,11 +273,7 @@ class FragmentUse:
 
     def shape(self, fragment: Fragment) -> tuple[int, int]:
         """Return rows and columns."""
-        return {
-            "a": (fragment.m, fragment.k),
-            "b": (fragment.k, fragment.n),
-            "c": (fragment.m, fragment.n),
-        }[self.part]
+        return {"a": (fragment.m, fragment.k), "b": (fragment.k, fragment.n), "c": (fragment.m, fragment.n)}[self.part]
 
     def __str__(self) -> str:
         return f"an accumulator of {self.accum}" if self.part == "c" and self.accum else self.part.upper()

@@ -243,11 +243,7 @@ def _callable(module: ModuleLowering, expressions: Expressions, span: Span, name
 
 
 def _arguments(
-    module: ModuleLowering,
-    expressions: Expressions,
-    call: s.Call,
-    declaration: s.FunctionDecl,
-    callee: Function | None,
+    module: ModuleLowering, expressions: Expressions, call: s.Call, declaration: s.FunctionDecl, callee: Function | None
 ) -> tuple[Value, ...] | None:
     """Return the arguments in parameter order; literals take their dtypes, missing ones their defaults."""
     names = [parameter.name for parameter in declaration.parameters]

@@ -114,11 +114,7 @@ def _foreign(level: Level, function: Function) -> list[Diagnostic]:
 
 
 def run_text(
-    level: Level,
-    modules: tuple[Module, ...],
-    name: str,
-    inputs: Mapping[str, Array],
-    target: Target,
+    level: Level, modules: tuple[Module, ...], name: str, inputs: Mapping[str, Array], target: Target
 ) -> tuple[Array, ...]:
     """Run the function `name`, or `module.name`; return a function's results, or a kernel's buffers afterwards.
 

@@ -157,8 +157,7 @@ def rows_tile(type_: Type, axis: int, dtype: DType, target: Target) -> TileSizes
     length = max(shape[axis], 1)
     rows = max(prod(shape[:axis] + shape[axis + 1 :]), 1)
     room = min(
-        target.shared_bytes // dtype.storage_bytes,
-        THREADS * (target.registers - RESERVED) // -(-dtype.bits // 32),
+        target.shared_bytes // dtype.storage_bytes, THREADS * (target.registers - RESERVED) // -(-dtype.bits // 32)
     )
     return min(rows, DEFAULT_ROWS, max(room // length, 1)), min(length, room), 1
 

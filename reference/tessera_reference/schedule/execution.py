@@ -514,11 +514,7 @@ def runnable(module: Module, target: Target, observer: Observer | None = None) -
 
 
 def execute(
-    module: Module,
-    function: str,
-    inputs: Mapping[str, Array],
-    target: Target,
-    observer: Observer | None = None,
+    module: Module, function: str, inputs: Mapping[str, Array], target: Target, observer: Observer | None = None
 ) -> tuple[Array, ...]:
     """Run a function of Schedule IR on named inputs, with results and errors as in `graph.execution.execute`.
 

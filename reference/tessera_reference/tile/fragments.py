@@ -8,17 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from ..ir.operation import (
-    Attribute,
-    Function,
-    Instruction,
-    Operand,
-    Operands,
-    Refusal,
-    Stated,
-    derived,
-    operation,
-)
+from ..ir.operation import Attribute, Function, Instruction, Operand, Operands, Refusal, Stated, derived, operation
 from ..ir.types import Fragment, Memref, Scalar, Value
 from ..kernel_machine.block import BlockState, FragmentUse, KernelOperation, by_warp, require_indices
 from ..kernel_machine.storage import Address, Misaligned, Offsets, OutOfBounds, Storage, Values

@@ -326,8 +326,7 @@ def _pad(operation: Pad, instruction: Instruction, at: Position, kernel: NestKer
         inside += [index.below(extent)] if high else []
     nearest = tuple(index.between(0, extent - 1) for index, extent in zip(inner, shape, strict=True))
     return Reading(
-        ((x, nearest),),
-        lambda element: kernel.chosen(kernel.every(*inside), element, kernel.exactly(frame, dtype)),
+        ((x, nearest),), lambda element: kernel.chosen(kernel.every(*inside), element, kernel.exactly(frame, dtype))
     )
 
 

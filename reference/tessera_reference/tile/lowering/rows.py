@@ -86,8 +86,7 @@ class RowBlocks:
         local, lane = divmod(kernel.thread_id(), lanes)
         row = kernel.block_id("x") * together + local
         inside = kernel.every(
-            threads == together * lanes or local.below(together),
-            prod(shape) % together == 0 or row.below(prod(shape)),
+            threads == together * lanes or local.below(together), prod(shape) % together == 0 or row.below(prod(shape))
         )
         return cls(kernel, shape, length, together, lanes, threads, local, lane, unravelled(row, shape), inside)
 
