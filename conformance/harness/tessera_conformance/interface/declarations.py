@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from tessera_conformance.cases import chapter_files
 
@@ -18,9 +18,9 @@ from tessera_conformance.cases import chapter_files
 
 
 BUILTINS = ("any", "bool", "int", "null", "number", "object", "text")
-TOKEN = re.compile(
-    r"""\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<word>\$?[^\W\d]\w*(?:/\w+)*)|"(?P<text>[^"]*)"|(?P<sign>->|>=|\.\.|[^\s\w]))"""
-)
+KINDS = {"number": r"\d+(?:\.\d+)?", "word": r"\$?[^\W\d]\w*(?:/\w+)*", "text": r'"[^"]*"'}
+TOKEN = re.compile(rf"\s*({'|'.join(KINDS.values())}|->|>=|\.\.|[^\s\w])")
+Read = TypeVar("Read")
 
 
 class TypeSyntaxError(ValueError):
@@ -100,70 +100,46 @@ Type: TypeAlias = Builtin | Named | Enumeration | Constant | ListOf | MapOf | Re
 
 def read_type(text: str) -> Type:
     """Return the type of a notation. Raises `TypeSyntaxError`."""
-    reader = _Reader(text)
-    type_ = reader.type()
-    reader.end()
-    return type_
+    return _read(text, _Reader.type)
 
 
 def read_fields(text: str) -> tuple[Field, ...]:
     """Return the fields of `name: type, name?: type`. Raises `TypeSyntaxError`."""
-    reader = _Reader(f"{text})")
-    fields = reader.fields(")")
-    reader.end()
-    return fields
+    return _read(f"{text})", lambda reader: reader.fields(")"))
 
 
 def read_call(text: str) -> tuple[tuple[Field, ...], Type]:
-    """The parameters and the result of `(name: type) -> (name: type)`, or `-> type`. Raises `TypeSyntaxError`."""
+    """Return parameters and result of `(name: type) -> (name: type)`, or `-> type`. Raises `TypeSyntaxError`."""
+    return _read(text, _Reader.call)
+
+
+def _read(text: str, rule: Callable[[_Reader], Read]) -> Read:
     reader = _Reader(text)
-    reader.take("(")
-    parameters = reader.fields(")")
-    reader.take("->")
-    result = Record(reader.fields(")")) if reader.taken("(") else reader.type()
-    reader.end()
-    return parameters, result
+    value = rule(reader)
+    reader.take("")
+    return value
 
 
 class _Reader:
-    """Reads a notation from left to right; `tokens` are the kind and text of those that remain, the next one last."""
+    """Reads a notation from left to right; `tokens` are those that remain, the next one last."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens: list[tuple[str, str]] = []
-        place, end = 0, len(text.rstrip())
-        while place < end:
-            match = TOKEN.match(text, place)
-            if match is None or match.lastgroup is None:
-                raise TypeSyntaxError(f"{text!r}: unreadable at {text[place:]!r}")
-            self.tokens.append((match.lastgroup, match[match.lastgroup]))
-            place = match.end()
-        self.tokens.reverse()
-
-    def next(self, *kinds: str) -> str:
-        """Take the next token, which must be of one of these kinds."""
-        if not self.tokens or self.tokens[-1][0] not in kinds:
-            token = self.tokens[-1][1] if self.tokens else "the end"
-            raise TypeSyntaxError(f"{self.text!r}: expected {' or '.join(kinds)}, found {token}")
-        return self.tokens.pop()[1]
+        self.tokens: list[str] = ["", *reversed(TOKEN.findall(text))]
 
     def taken(self, sign: str) -> bool:
         """Take a sign, or the word `or`, if it comes next; return True if it does."""
-        if not self.tokens or self.tokens[-1] not in (("sign", sign), ("word", sign)):
-            return False
-        self.tokens.pop()
-        return True
+        comes = self.tokens[-1] == sign
+        if comes:
+            self.tokens.pop()
+        return comes
 
-    def take(self, sign: str) -> None:
-        """Take a sign, which must come next."""
-        if not self.taken(sign):
-            token = self.tokens[-1][1] if self.tokens else "the end"
-            raise TypeSyntaxError(f"{self.text!r}: expected {sign}, found {token}")
-
-    def end(self) -> None:
-        """Require that no token is left."""
-        if self.tokens:
-            raise TypeSyntaxError(f"{self.text!r}: unexpected {self.tokens[-1][1]}")
+    def take(self, expected: str) -> str:
+        """Take the next token, which must be this sign, or of this kind; "" is the end."""
+        token = self.tokens[-1]
+        if not re.fullmatch(KINDS.get(expected, re.escape(expected)), token):
+            raise TypeSyntaxError(f"{self.text!r}: expected {expected or 'the end'}, found {token or 'the end'}")
+        return self.tokens.pop()
 
     def type(self) -> Type:
         alternatives = [self.single()]
@@ -176,44 +152,49 @@ class _Reader:
             return self.list()
         if self.taken("{"):
             return self.object()
-        if self.tokens and self.tokens[-1][0] == "text":
-            return Constant(self.next("text"))
-        word = self.next("word")
+        if self.tokens[-1].startswith('"'):
+            return Constant(self.take("text").strip('"'))
+        word = self.take("word")
         if "/" in word:
             return Enumeration(tuple(word.split("/")))
         if word not in BUILTINS:
             return Named(word)
-        return Builtin(word, _number(self.next("number")) if self.taken(">=") else None)
+        if not self.taken(">="):
+            return Builtin(word)
+        least = self.take("number")
+        return Builtin(word, float(least) if "." in least else int(least))
 
     def list(self) -> ListOf:
         item, least, most = self.type(), None, None
         if self.taken(";"):
-            least = int(self.next("number"))
+            least = int(self.take("number"))
             most = None if self.taken("..") else least
         self.take("]")
         return ListOf(item, least, most)
 
     def object(self) -> MapOf | Record:
-        if self.taken("*"):
-            self.take(":")
-            value = self.type()
-            self.take("}")
-            return MapOf(value)
-        return Record(self.fields("}"))
+        if not self.taken("*"):
+            return Record(self.fields("}"))
+        self.take(":")
+        value = self.type()
+        self.take("}")
+        return MapOf(value)
 
     def fields(self, closing: str) -> tuple[Field, ...]:
         fields: list[Field] = []
         while not self.taken(closing):
             if fields:
                 self.take(",")
-            name, optional = self.next("word"), self.taken("?")
+            name, optional = self.take("word"), self.taken("?")
             self.take(":")
             fields.append(Field(name, self.type(), optional))
         return tuple(fields)
 
-
-def _number(text: str) -> float:
-    return float(text) if "." in text else int(text)
+    def call(self) -> tuple[tuple[Field, ...], Type]:
+        self.take("(")
+        parameters = self.fields(")")
+        self.take("->")
+        return parameters, Record(self.fields(")")) if self.taken("(") else self.type()
 
 
 # Reads every `interface.toml` into areas, named types and methods, and checks that each name is declared.
@@ -374,21 +355,12 @@ def _check(interface: Interface) -> None:
         raise InterfaceError(f"no type is called {', '.join(unknown)}")
 
 
-def _names(root: Type) -> Iterator[str]:
+def _names(node: object) -> Iterator[str]:
     """Yield the named types in a type."""
-    match root:
-        case Named(name):
-            yield name
-        case ListOf(item):
-            yield from _names(item)
-        case MapOf(value):
-            yield from _names(value)
-        case Record(members):
-            for member in members:
-                yield from _names(member.type)
-        case Union(alternatives):
-            for alternative in alternatives:
-                yield from _names(alternative)
+    if isinstance(node, Named):
+        yield node.name
+    for part in vars(node).values() if isinstance(node, Type | Field) else node if isinstance(node, tuple) else ():
+        yield from _names(part)
 
 
 # The declarations of C from the lines of `interface.toml`: the functions of the runtime and the extensions.
@@ -465,7 +437,11 @@ class CFunction:
 def c_functions() -> Mapping[str, CFunction]:
     """Return every C function that a library may have, by the name of its method, in the order of the interface."""
     declared = interface()
-    return {method.full_name: _function(declared, method) for method in _methods(declared)}
+    return {
+        name: _function(declared, method)
+        for name, method in declared.methods.items()
+        if method.area not in WITHOUT_FUNCTIONS and name not in ELSEWHERE
+    }
 
 
 def declarations(only: Collection[str] | None = None) -> str:
@@ -474,14 +450,12 @@ def declarations(only: Collection[str] | None = None) -> str:
     `only` names the extensions to declare; without it all are.
     """
     declared = interface()
-    own = [c_function for c_function in c_functions().values() if not c_function.extension]
-    extensions = [
-        c_function
-        for c_function in c_functions().values()
-        if c_function.extension and (only is None or c_function.name in only)
-    ]
-    lines = [f"typedef struct {name[:-2]}* {name};" for name in _handle_types(own)]
-    lines += [f"typedef enum {{ {', '.join(words)} }} {name};" for name, words in _enumerations(declared).items()]
+    own = [function for function in c_functions().values() if not function.extension]
+    extensions = [function for function in c_functions().values() if function.extension]
+    handles = dict.fromkeys(re.findall(r"tess[A-Z]\w*_t", " ".join(function.parameters for function in own)))
+    enumerations = {name: words for name, words in declared.enumerators.items() if not name.endswith("Flags")}
+    lines = [f"typedef struct {name[:-2]}* {name};" for name in handles]
+    lines += [f"typedef enum {{ {', '.join(words)} }} {name};" for name, words in enumerations.items()]
     lines += [_structure(type_.c) for type_ in declared.types.values() if type_.c]
     lines += [function.prototype for function in own]
     pointers = [f"  {STATUS} (*{function.name})({function.parameters});" for function in own]
@@ -489,7 +463,7 @@ def declarations(only: Collection[str] | None = None) -> str:
     lines += ["const tessApi* tessGetApi(void);"]
     lines += [f"typedef struct tessx{name.title()}* tessx{name.title()}_t;" for name in OWN_HANDLES]
     lines += [f"{STATUS} {name}({parameters});" for name, parameters in SESSION.items()]
-    lines += [extension.prototype for extension in extensions]
+    lines += [extension.prototype for extension in extensions if only is None or extension.name in only]
     return "\n".join(lines) + "\n"
 
 
@@ -499,12 +473,6 @@ def c_name(method: Method) -> str:
         return method.name
     area = "" if method.area == "abi" else method.area
     return "tessx" + "".join(word.capitalize() for word in f"{area}_{method.name}".split("_"))
-
-
-def _methods(declared: Interface) -> Iterator[Method]:
-    for method in declared.methods.values():
-        if method.area not in WITHOUT_FUNCTIONS and method.full_name not in ELSEWHERE:
-            yield method
 
 
 def _function(declared: Interface, method: Method) -> CFunction:
@@ -524,7 +492,8 @@ def _declared_positions(declared: Interface, method: Method) -> Iterator[Positio
     for c_type in (word.strip() for word in method.c.strip("()").split(",")):
         if c_type.endswith("*") and not c_type.startswith("const ") and c_type != "void*":
             output = next(outputs)
-            yield Output(output.name, _declared_form(declared, output, c_type), (f"{c_type} {_out_name(output.name)}",))
+            name = output.name if output.name in ("devPtr", "hostPtr") else f"out_{output.name}"
+            yield Output(output.name, _declared_form(declared, output, c_type), (f"{c_type} {name}",))
         else:
             input_ = next(inputs)
             form = _declared_form(declared, input_, c_type)
@@ -532,10 +501,6 @@ def _declared_positions(declared: Interface, method: Method) -> Iterator[Positio
     left = [operand.name for operand in (*inputs, *outputs)]
     if left:
         raise ValueError(f"{method.full_name}: no parameter in C for {', '.join(left)}")
-
-
-def _out_name(name: str) -> str:
-    return name if name in ("devPtr", "hostPtr") else f"out_{name}"
 
 
 def _declared_form(declared: Interface, field: Field, c_type: str) -> Form:
@@ -557,23 +522,8 @@ def _declared_form(declared: Interface, field: Field, c_type: str) -> Form:
 
 def _extension_input(declared: Interface, field: Field) -> Input:
     form = _form(declared, field.type)
-    name = field.name
-    match form:
-        case "handle":
-            parameters: tuple[str, ...] = (f"{_handle_type(name)} {name}",)
-        case "pointer":
-            parameters = (f"void* {name}",)
-        case "data" | "memory":
-            parameters = (f"const void* {name}", f"size_t {name}Size")
-        case "integer":
-            parameters = (f"int64_t {name}",)
-        case "number":
-            parameters = (f"double {name}",)
-        case "bool":
-            parameters = (f"int {name}",)
-        case _:
-            parameters = (f"const char* {name}",)
-    return Input(name, form, parameters, field.optional)
+    size = [f"size_t {field.name}Size"] if form in ("data", "memory") else []
+    return Input(field.name, form, (f"{_c_type(form, field.name)} {field.name}", *size), field.optional)
 
 
 def _extension_outputs(method: Method) -> Iterable[Output]:
@@ -584,8 +534,7 @@ def _extension_outputs(method: Method) -> Iterable[Output]:
     mandatory = not any(output.optional for output in outputs)
     if outputs and mandatory and all(form in SCALARS for form in forms):
         for result, form in zip(outputs, forms, strict=True):
-            c_type = _handle_type(result.name) if form == "handle" else SCALARS[form]
-            yield Output(result.name, form, (f"{c_type}* {result.name}",))
+            yield Output(result.name, form, (f"{_c_type(form, result.name)}* {result.name}",))
     elif len(outputs) == 1 and mandatory and forms[0] == "data":
         yield Output(outputs[0].name, "data", BUFFER)
     elif len(outputs) == 1 and mandatory and outputs[0].type == Builtin("text"):
@@ -594,7 +543,17 @@ def _extension_outputs(method: Method) -> Iterable[Output]:
         yield Output("", "json", TEXT_BUFFER)
 
 
-SCALARS: Mapping[Form, str] = {"handle": "", "pointer": "void*", "integer": "int64_t", "bool": "int"}
+C_TYPES: Mapping[Form, str] = {
+    "pointer": "void*",
+    "integer": "int64_t",
+    "bool": "int",
+    "number": "double",
+    "data": "const void*",
+    "memory": "const void*",
+}
+"""The C types of the forms, but for handles, whose type has their name; values of other forms are texts."""
+SCALARS: tuple[Form, ...] = ("handle", "pointer", "integer", "bool")
+"""The forms of outputs behind a pointer of their own."""
 NAMED: Mapping[str, Form] = {
     "handle": "handle",
     "pointer": "pointer",
@@ -620,21 +579,10 @@ def _form(declared: Interface, kind: Type) -> Form:
     return "json"
 
 
-def _handle_type(name: str) -> str:
-    return f"{'tessx' if name in OWN_HANDLES else 'tess'}{name.title()}_t"
-
-
-def _handle_types(functions: Iterable[CFunction]) -> list[str]:
-    """Return the types of the handles, in the order in which the functions first have them."""
-    names_of = (
-        re.findall(r"tess[A-Z]\w*_t", function.parameters) for function in functions if function.name.startswith("tess")
-    )
-    return list(dict.fromkeys(name for names in names_of for name in names))
-
-
-def _enumerations(declared: Interface) -> Mapping[str, tuple[str, ...]]:
-    """Return the enumerations; flags are macros in C."""
-    return {name: words for name, words in declared.enumerators.items() if not name.endswith("Flags")}
+def _c_type(form: Form, name: str) -> str:
+    if form == "handle":
+        return f"{'tessx' if name in OWN_HANDLES else 'tess'}{name.title()}_t"
+    return C_TYPES.get(form, "const char*")
 
 
 def _structure(c: str) -> str:
