@@ -5,6 +5,7 @@ One frozen class per production of spec section 2.3, each knowing its span; and 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import dataclass_transform
 
 from ..ir.diagnostics import Span
 
@@ -12,17 +13,20 @@ from ..ir.diagnostics import Span
 # because a lint rule and the diagnostics need parentheses.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
+@dataclass(frozen=True)
 class Node:
-    """Anything with a place in the source."""
+    """Anything with a place in the source; each subclass is a frozen dataclass."""
 
     span: Span
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
 # Types -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class LayoutSpec(Node):
     """`row_major` or `blocked(bm=128, bn=128)` (AMB-LANG-24)."""
 
@@ -30,14 +34,12 @@ class LayoutSpec(Node):
     parameters: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class Dimension(Node):
     """Digits, `?` or a name (AMB-LANG-08)."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class TensorType(Node):
     """`tensor<128x64xbf16; layout=row_major>`."""
 
@@ -46,14 +48,12 @@ class TensorType(Node):
     layout: LayoutSpec | None
 
 
-@dataclass(frozen=True, slots=True)
 class NamedType(Node):
     """A dtype, or a type alias (AMB-LANG-50)."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class MemrefType(Node):
     """`memref<128x64xbf16>[addrspace=shared]`."""
 
@@ -62,7 +62,6 @@ class MemrefType(Node):
     address_space: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class FragmentType(Node):
     """`fragment<16,16,16,bf16; layout=row_major>`."""
 
@@ -73,7 +72,6 @@ class FragmentType(Node):
     layout: LayoutSpec | None
 
 
-@dataclass(frozen=True, slots=True)
 class MeshType(Node):
     """`mesh<axes=[dp, tp], shape=[4, 2]>`."""
 
@@ -81,7 +79,6 @@ class MeshType(Node):
     shape: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class FunctionType(Node):
     """`fn(tensor<4xfp32>) -> fp32`."""
 
@@ -95,56 +92,48 @@ TypeExpr = TensorType | NamedType | MemrefType | FragmentType | MeshType | Funct
 # Expressions and attribute values ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class IntLiteral(Node):
     """Decimal digits, in an attribute value with their sign."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class FloatLiteral(Node):
     """A decimal number with a point or an exponent, in an attribute value with its sign."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class StringLiteral(Node):
     """A string, its escapes resolved."""
 
     value: str
 
 
-@dataclass(frozen=True, slots=True)
 class BoolLiteral(Node):
     """`true` or `false`."""
 
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Name(Node):
     """A variable; in attributes a bare word."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
 class ListValue(Node):
     """`[1, 0]` in an attribute or a keyword argument."""
 
     items: tuple[AttributeValue, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Group(Node):
     """A parenthesized expression."""
 
     inner: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Unary(Node):
     """`-a` or `+a`."""
 
@@ -152,7 +141,6 @@ class Unary(Node):
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Binary(Node):
     """`a + b`, with one of the eleven operators."""
 
@@ -161,7 +149,6 @@ class Binary(Node):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class SliceRange(Node):
     """`[start]:[stop][:step]` (AMB-LANG-23)."""
 
@@ -170,7 +157,6 @@ class SliceRange(Node):
     step: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
 class Index(Node):
     """`X[i, a:b]`."""
 
@@ -178,14 +164,12 @@ class Index(Node):
     slices: tuple[Expr | SliceRange, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class TensorExpr(Node):
     """A tensor type in expression position."""
 
     type: TensorType
 
 
-@dataclass(frozen=True, slots=True)
 class Attribute(Node):
     """`name=value`, in an attribute block."""
 
@@ -193,7 +177,6 @@ class Attribute(Node):
     value: AttributeValue
 
 
-@dataclass(frozen=True, slots=True)
 class Keyword(Node):
     """`name=value`, among the arguments (AMB-LANG-14)."""
 
@@ -201,7 +184,6 @@ class Keyword(Node):
     value: Expr | ListValue
 
 
-@dataclass(frozen=True, slots=True)
 class Call(Node):
     """`op.softmax(X, axis=1) @{...}`; the callee is its dotted name."""
 
@@ -224,14 +206,12 @@ AttributeValue = Literal | Name | ListValue
 # Statements --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Block(Node):
     """`{ ... }`."""
 
     statements: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Let(Node):
     """`let name: type = value;`, as a statement or a declaration."""
 
@@ -240,7 +220,6 @@ class Let(Node):
     value: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
 class Assign(Node):
     """`name[slices] = value;`."""
 
@@ -249,14 +228,12 @@ class Assign(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class CallStatement(Node):
     """A call for its effect."""
 
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
 class If(Node):
     """`if (condition) {...} else {...}`."""
 
@@ -265,7 +242,6 @@ class If(Node):
     otherwise: Block | None
 
 
-@dataclass(frozen=True, slots=True)
 class For(Node):
     """`for (i in start:stop:step) {...}`; two names parse and mean nothing (AMB-LANG-28)."""
 
@@ -276,7 +252,6 @@ class For(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
 class While(Node):
     """`while (condition) {...}`."""
 
@@ -284,21 +259,18 @@ class While(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
 class Return(Node):
     """`return a, b;`."""
 
     values: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Barrier(Node):
     """`barrier("label");`."""
 
     label: str | None
 
 
-@dataclass(frozen=True, slots=True)
 class Assert(Node):
     """`assert(condition, "message");`."""
 
@@ -312,7 +284,6 @@ Statement = Let | Assign | CallStatement | If | For | While | Return | Barrier |
 # Declarations ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Parameter(Node):
     """`name: type = default`."""
 
@@ -321,7 +292,6 @@ class Parameter(Node):
     default: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
 class Annotation(Node):
     """`@schedule(...)` (AMB-LANG-16)."""
 
@@ -329,7 +299,6 @@ class Annotation(Node):
     keywords: tuple[Keyword, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class FunctionDecl(Node):
     """A `func`; a `kernel` is its subclass. `name_span` is the span of its name."""
 
@@ -342,12 +311,10 @@ class FunctionDecl(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
 class KernelDecl(FunctionDecl):
     """A `kernel`, an entry point for a device."""
 
 
-@dataclass(frozen=True, slots=True)
 class TypeDecl(Node):
     """`type name = type;`."""
 
@@ -355,7 +322,6 @@ class TypeDecl(Node):
     type: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
 class MeshDecl(Node):
     """`mesh name = mesh<...>;`."""
 
@@ -366,7 +332,6 @@ class MeshDecl(Node):
 Declaration = FunctionDecl | KernelDecl | TypeDecl | Let | MeshDecl
 
 
-@dataclass(frozen=True, slots=True)
 class ModuleDecl(Node):
     """`module name { ... }`."""
 
@@ -374,7 +339,6 @@ class ModuleDecl(Node):
     declarations: tuple[Declaration, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Program(Node):
     """A possibly empty list of modules (LANG-02.3-01), and the file they came from."""
 
