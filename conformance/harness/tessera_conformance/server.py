@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,7 +25,7 @@ _decoded = json.JSONDecoder().decode
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 
 
-def serve(adapter: Adapter, requests: BinaryIO | None = None, responses: BinaryIO | None = None) -> int:
+def serve(adapter: Adapter, requests: Iterable[bytes] | None = None, responses: BinaryIO | None = None) -> int:
     """Answer requests until `session.close` or the end of input; returns the exit code."""
     requests = requests or sys.stdin.buffer
     responses = responses or sys.stdout.buffer

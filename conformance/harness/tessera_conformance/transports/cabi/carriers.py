@@ -78,11 +78,6 @@ def create_types(folder: Path, exported: Collection[str]) -> Path:
     return path
 
 
-def load_types(path: str) -> Any:
-    """Return the FFI with the declarations."""
-    return run_path(path)["ffi"]
-
-
 @cache
 def _compiled_types(exported: frozenset[str]) -> bytes:
     from cffi import FFI  # the process that loads a library does not need it
@@ -112,21 +107,16 @@ class Library:
     """
 
     def __init__(self, path: str, types: str, record: mmap.mmap) -> None:
-        exported = ctypes.CDLL(path)
-        self.functions: Mapping[str, CFunction] = {c_function.name: c_function for c_function in c_functions().values()}
-        extensions = [function.name for function in self.functions.values() if function.extension]
-        names = {name for name in (*extensions, *SESSION) if hasattr(exported, name)}
-        self.ffi = load_types(types)
-        self._library = self.ffi.dlopen(path)
+        self.ffi = run_path(types)["ffi"]
         self._record = record
-        self._table = self._library.tessGetApi() if hasattr(exported, TABLE) else self.ffi.NULL
-        runtime = [function.name for function in self.functions.values() if not function.extension]
-        if self._table:
-            own = {name: self._from_table(name) for name in runtime}
-        else:
-            own = {name: getattr(self._library, name) for name in runtime if hasattr(exported, name)}
-        self._callables = {name: function for name, function in own.items() if function is not None}
-        self._callables |= {name: getattr(self._library, name) for name in names}
+        exported, library = ctypes.CDLL(path), self.ffi.dlopen(path)
+        table = library.tessGetApi() if hasattr(exported, TABLE) else self.ffi.NULL
+        in_table = [function.name for function in c_functions().values() if table and not function.extension]
+        names = {*(function.name for function in c_functions().values()), *SESSION}.difference(in_table)
+        self._callables: dict[str, Callable[..., int]] = {
+            name: getattr(library, name) for name in names if hasattr(exported, name)
+        }
+        self._callables |= {name: entry for name in in_table if (entry := self._entry(table, name))}
         self._records = {name: INSIDE + name.encode().ljust(RECORD_BYTES - 1, b"\0") for name in self._callables}
         self._buffer = self.ffi.new("char[]", FIRST_CAPACITY)
 
@@ -134,13 +124,10 @@ class Library:
         """True if the library has a function."""
         return name in self._callables
 
-    def _from_table(self, name: str) -> Callable[..., int] | None:
-        """Return an entry of the table; None if it is NULL or beyond the table's size."""
-        offset = self.ffi.offsetof("tessApi", name)
-        if offset + self.ffi.sizeof("void*") > self._table.struct_size:
-            return None
-        entry = getattr(self._table, name)
-        return None if entry == self.ffi.NULL else entry
+    def _entry(self, table: Any, name: str) -> Callable[..., int] | None:
+        """Return an entry of the table; None, or NULL, if it has none."""
+        end = self.ffi.offsetof("tessApi", name) + self.ffi.sizeof("void*")
+        return getattr(table, name) if end <= table.struct_size else None
 
     def call(self, name: str, arguments: Sequence[Any]) -> int:
         """Return the status of a function; the record names it while it runs, in case the process ends there."""

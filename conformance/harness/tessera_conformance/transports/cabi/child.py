@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import mmap
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from itertools import count
+from typing import Any, BinaryIO, NoReturn
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
 from tessera_conformance.interface.declarations import c_functions
@@ -21,25 +22,21 @@ from tessera_conformance.transports.cabi.options import CabiOptions, constants, 
 
 # Host memory of the process that loads the library: allocated, read and written here, without the library.
 #
-# An unmapped guard page follows it, so that a library that writes far beyond its end crashes.
+# A guard page without access follows it, so that a library that writes far beyond its end crashes.
 
 
 LARGEST = 1 << 32
 ALIGNMENT = 16
 """The alignment in bytes; the guard page starts within this many bytes of the buffer's end."""
-FAILED = (1 << 8 * ctypes.sizeof(ctypes.c_void_p)) - 1
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
-_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_libc = ctypes.CDLL(None)
+_libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 class HostMemory:
     """Host memory of this process, and blocks of `tessHostAlloc`, which are read and written the same way."""
 
     def __init__(self) -> None:
-        self._pages: dict[int, tuple[int, int]] = {}
+        self._pages: dict[int, mmap.mmap] = {}
         self._sizes: dict[int, int] = {}
 
     def allocate(self, count: int) -> int:
@@ -48,15 +45,14 @@ class HostMemory:
             self._refuse(f"tessxHostMemory: bytes = {count}: allowed: 0 to {LARGEST}", "TESS_ERR_OUT_OF_MEMORY")
         reserved = -(-max(count, 1) // ALIGNMENT) * ALIGNMENT
         pages = -(-reserved // mmap.PAGESIZE) * mmap.PAGESIZE
-        begin = _libc.mmap(
-            None, pages + mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0
-        )
-        if begin is None or begin == FAILED:
+        try:
+            memory = mmap.mmap(-1, pages + mmap.PAGESIZE, mmap.MAP_PRIVATE)
+        except OSError:
             self._refuse(f"tessxHostMemory: no memory for {count} bytes", "TESS_ERR_OUT_OF_MEMORY")
-        _libc.munmap(begin + pages, mmap.PAGESIZE)
-        address = int(begin + pages - reserved)
-        self._pages[address], self._sizes[address] = (begin, pages), count
-        return address
+        end = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + pages
+        _libc.mprotect(end, mmap.PAGESIZE, 0)
+        self._pages[end - reserved], self._sizes[end - reserved] = memory, count
+        return end - reserved
 
     def add(self, address: int, count: int) -> None:
         """Record memory that the library allocated."""
@@ -69,8 +65,6 @@ class HostMemory:
 
     def forget(self) -> None:
         """Free all memory of this process, and forget the library's."""
-        for begin, pages in self._pages.values():
-            _libc.munmap(begin, pages)
         self._pages.clear()
         self._sizes.clear()
 
@@ -91,7 +85,7 @@ class HostMemory:
             self._refuse(f"{function}: hostPtr = {address:#x}, {count} bytes: allowed: {allowed}")
 
     @staticmethod
-    def _refuse(text: str, code: str = "TESS_ERR_INVALID_VALUE") -> None:
+    def _refuse(text: str, code: str = "TESS_ERR_INVALID_VALUE") -> NoReturn:
         raise Refusal(code, "call", text)
 
 
@@ -103,6 +97,8 @@ class HostMemory:
 
 
 Method = Callable[..., Any]
+Note = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
+"""Records a call that succeeded, by its arguments and its result."""
 
 
 @dataclass(frozen=True)
@@ -133,14 +129,11 @@ class LiveObjects:
     def __init__(self) -> None:
         self._owners: dict[str, dict[int, int]] = {kind.name: {} for kind in KINDS}
 
-    def watched(self, methods: Mapping[str, Method]) -> dict[str, Method]:
-        """Return those methods that create or end an object, wrapped to record each success."""
-        notes: dict[str, Method] = {}
+    def notes(self) -> Iterator[tuple[str, Note]]:
+        """Yield the methods that create or end an object, each with the note to be made of its successes."""
         for kind in KINDS:
-            for function, note in ((kind.made_by, self._made), (kind.ended_by, self._ended)):
-                if method := methods.get(f"runtime_{function}"):
-                    notes[f"runtime_{function}"] = _noting(method, partial(note, kind))
-        return notes
+            yield f"runtime_{kind.made_by}", partial(self._made, kind)
+            yield f"runtime_{kind.ended_by}", partial(self._ended, kind)
 
     def _made(self, kind: Kind, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         if handle := result[kind.name]:
@@ -154,8 +147,7 @@ class LiveObjects:
         self._owners[kind.name].pop(handle, None)
         for part in KINDS:
             if part.owner == kind.name:
-                parts = [child_handle for child_handle, owner in self._owners[part.name].items() if owner == handle]
-                for child in parts:
+                for child in [child for child, owner in self._owners[part.name].items() if owner == handle]:
                     self._forget(part, child)
         if kind.name == "context":
             self._owners["event"].clear()
@@ -182,7 +174,7 @@ class LiveObjects:
         self.forget()
 
 
-def _noting(method: Method, note: Callable[[Mapping[str, Any], Mapping[str, Any]], None]) -> Method:
+def _noting(method: Method, note: Note) -> Method:
     """Return a method that passes its arguments and result to `note` after each success."""
 
     def noting(**arguments: Any) -> Any:
@@ -212,6 +204,8 @@ def _ask(methods: Mapping[str, Method], function: str, **arguments: Any) -> Refu
 # This module itself answers the Hello, the reset, host memory, the devices of a description, and the header.
 
 
+FUNCTIONS = {method.replace(".", "_", 1): function for method, function in c_functions().items()}
+"""The functions that a library may have, by the name of their method in an adapter."""
 HEADER = "c-abi"
 """The feature of implementations with a readable header."""
 HOST_MEMORY = "host-memory"
@@ -219,39 +213,32 @@ HOST_MEMORY = "host-memory"
 
 
 class CabiAdapter:
-    """Answers with a library's functions; `header` is a text, `description` as `read_description` gives it."""
+    """Answers with a library's functions; `types` and `record` are the files of `create_types` and `create_record`."""
 
-    def __init__(self, library: Library, name: str, header: str | None, description: Mapping[str, Any]) -> None:
-        self._library, self._name, self._header = library, name, header
-        self._description = dict(description)
-        self._devices = self._description.pop("devices", None)
+    def __init__(self, options: CabiOptions, types: str, record: str) -> None:
+        self._library = library = Library(options.library, types, opened_record(record))
+        self._name = options.name
+        self._description = dict(options.description)
+        header, devices = options.header, self._description.pop("devices", None)
         self._memory = HostMemory()
         self._live = LiveObjects()
-        self._methods: dict[str, Callable[..., Any]] = {
-            method.replace(".", "_", 1): CMethod(library, function)
-            for method, function in c_functions().items()
-            if library.has(function.name)
+        self._methods: dict[str, Method] = {
+            name: CMethod(library, function) for name, function in FUNCTIONS.items() if library.has(function.name)
         }
-        self._add_own()
+        if devices is not None:
+            self._methods.setdefault("runtime_tessxDevices", lambda **_: {"devices": devices})
+        if header is not None:
+            self._methods["abi_header"] = lambda **_: {"text": header}
+            self._methods["abi_constants"] = lambda **_: {"constants": constants(header)}
+        notes: list[tuple[str, Note]] = [
+            *self._live.notes(),
+            ("runtime_tessHostAlloc", lambda given, result: self._memory.add(result["hostPtr"], given["bytes"])),
+            ("runtime_tessHostFree", lambda given, result: self._memory.remove(given["hostPtr"])),
+        ]
+        for name, note in notes:
+            if name in self._methods:
+                self._methods[name] = _noting(self._methods[name], note)
         vars(self).update(self._methods)  # where `invoke` looks first
-
-    def _add_own(self) -> None:
-        """Add the methods that are no function of the library, and wrap those whose effect is recorded."""
-        methods = self._methods
-        methods["runtime_tessxHostMemory"] = lambda *, bytes, **_: {"hostPtr": self._memory.allocate(bytes)}
-        methods["runtime_tessxHostRead"] = self._host_read
-        methods["runtime_tessxHostWrite"] = self._host_write
-        if self._devices is not None and "runtime_tessxDevices" not in methods:
-            methods["runtime_tessxDevices"] = lambda **_: {"devices": self._devices}
-        if self._header is not None:
-            methods["abi_header"] = lambda **_: {"text": self._header}
-            methods["abi_constants"] = lambda **_: {"constants": constants(self._header or "")}
-        methods.update(self._live.watched(methods))
-        effects: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], None]] = {
-            "runtime_tessHostAlloc": lambda given, result: self._memory.add(result["hostPtr"], given["bytes"]),
-            "runtime_tessHostFree": lambda given, result: self._memory.remove(given["hostPtr"]),
-        }
-        methods.update({name: _noting(methods[name], effect) for name, effect in effects.items() if name in methods})
 
     # The session
 
@@ -272,21 +259,17 @@ class CabiAdapter:
 
     def _remove_methods_without_claim(self, capabilities: Any) -> None:
         """Remove the methods of features that the library or the description declares unsupported."""
-        for method, function in c_functions().items():
-            feature, name = function.method.feature, method.replace(".", "_", 1)
-            if isinstance(capabilities, dict) and capabilities.get(feature) == "unsupported" and name in self._methods:
-                del self._methods[name]
+        for name, function in FUNCTIONS.items():
+            if isinstance(capabilities, dict) and capabilities.get(function.method.feature) == "unsupported":
+                self._methods.pop(name, None)
                 vars(self).pop(name, None)
 
     def _features(self) -> list[str]:
         """Return the features all of whose methods exist."""
-        by_feature: dict[str, list[str]] = {}
-        for name, function in c_functions().items():
-            feature = function.method.feature
-            if feature and "{" not in feature:
-                by_feature.setdefault(feature, []).append(name.replace(".", "_", 1))
-        whole = [feature for feature, names in by_feature.items() if all(name in self._methods for name in names)]
-        return sorted({*whole, HOST_MEMORY, *([HEADER] if self._header is not None else [])})
+        missing = {function.method.feature for name, function in FUNCTIONS.items() if name not in self._methods}
+        features = {function.method.feature for function in FUNCTIONS.values()} - missing
+        derived = [feature for feature in features if feature and "{" not in feature]
+        return sorted([*derived, HOST_MEMORY, *([HEADER] if "abi_header" in self._methods else [])])
 
     def _said(self) -> Mapping[str, Any]:
         if not self._library.has("tessxHello"):
@@ -313,10 +296,16 @@ class CabiAdapter:
 
     # Host memory
 
-    def _host_read(self, *, hostPtr: int, bytes: int, **_: Any) -> dict[str, Any]:  # noqa: N803
+    def runtime_tessxHostMemory(self, *, bytes: int, **_: Any) -> dict[str, Any]:  # noqa: N802
+        """Return the address of so many zero bytes."""
+        return {"hostPtr": self._memory.allocate(bytes)}
+
+    def runtime_tessxHostRead(self, *, hostPtr: int, bytes: int, **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """Return bytes of memory."""
         return {"data": self._memory.read(hostPtr, bytes).hex()}
 
-    def _host_write(self, *, hostPtr: int, data: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+    def runtime_tessxHostWrite(self, *, hostPtr: int, data: str, **_: Any) -> dict[str, Any]:  # noqa: N802, N803
+        """Write bytes into memory."""
         self._memory.write(hostPtr, bytes.fromhex(data))
         return {}
 
@@ -333,26 +322,14 @@ class CabiAdapter:
 PR_SET_PDEATHSIG = 1
 
 
-class Files(NamedTuple):
-    """Files shared by the process that loads the library and the one that starts it: `c_types` and `call_record`."""
-
-    types: str
-    record: str
-
-
-def main(arguments: list[str]) -> int:
+def main(line: str, types: str, record: str) -> int:
     """Serve the library until the session is closed."""
-    options, files = CabiOptions.read(arguments[0]), Files(*arguments[1:])
+    options = CabiOptions.read(line)
     requests, responses = _own_descriptors()
     _end_with_the_parent()
     if options.fresh:
-        return _serve_in_forks(options, files, requests, responses)
-    return serve(_adapter(options, files), requests, responses)
-
-
-def _adapter(options: CabiOptions, files: Files) -> CabiAdapter:
-    library = Library(options.library, files.types, opened_record(files.record))
-    return CabiAdapter(library, options.name, options.header, options.description)
+        return _serve_in_forks(lambda: _CaseAdapter(options, types, record), requests, responses)
+    return serve(CabiAdapter(options, types, record), requests, responses)
 
 
 def _own_descriptors() -> tuple[BinaryIO, BinaryIO]:
@@ -371,84 +348,44 @@ def _end_with_the_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-class _FreshStart(BaseException):
-    """A reset was requested: another process must answer it."""
+class _CaseAdapter(CabiAdapter):
+    """The adapter of one case, with whose process everything of it ends."""
+
+    has_ended = False
+
+    def session_reset(self, **_: Any) -> dict[str, Any]:
+        self.has_ended = True
+        return {}
 
 
-class _FreshAdapter:
-    """The adapter of one case: it leaves a reset to the next process."""
-
-    def __init__(self, adapter: CabiAdapter) -> None:
-        self._adapter = adapter
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._adapter, name)
-
-    def session_reset(self, **_: Any) -> NoReturn:
-        raise _FreshStart
-
-
-class _Remembered:
-    """The requests; it remembers the last one."""
-
-    def __init__(self, requests: BinaryIO) -> None:
-        self._requests = requests
-        self.last = b""
-
-    def __iter__(self) -> Iterator[bytes]:
-        while line := self._requests.readline():
-            self.last = line
-            yield line
-
-
-def _serve_in_forks(options: CabiOptions, files: Files, requests: BinaryIO, responses: BinaryIO) -> int:
-    """Run each case in a child process; return, or end by a signal, as the last child did."""
-    due: int | None = None
-    while True:
-        reading, writing = os.pipe()
+def _serve_in_forks(load: Callable[[], _CaseAdapter], requests: BinaryIO, responses: BinaryIO) -> int:
+    """Serve each case in a child process; return, or end by a signal, as a child did in the middle of a case."""
+    ended = mmap.mmap(-1, 1)
+    for number in count():
         process = os.fork()
         if process == 0:
-            os.close(reading)
             _end_with_the_parent()
-            _serve_case(options, files, requests, responses, due, writing)
-        os.close(writing)
-        message = os.read(reading, 64)
-        os.close(reading)
+            adapter = load()
+            if number:
+                adapter.hello()  # removes the methods that it declares unsupported
+            os._exit(serve(adapter, _requests_of_a_case(adapter, requests, ended), responses))
         _, status = os.waitpid(process, 0)
-        if message:
-            due = int(message)
-            continue
-        if os.WIFSIGNALED(status):
-            _end_by(os.WTERMSIG(status))
-        return os.waitstatus_to_exitcode(status)
+        if not ended[0]:
+            break
+        ended[0] = 0
+    if os.WIFSIGNALED(status):
+        with suppress(OSError):  # of a signal that cannot be handled
+            signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
+        os.kill(os.getpid(), os.WTERMSIG(status))
+    return os.waitstatus_to_exitcode(status)
 
 
-def _serve_case(
-    options: CabiOptions, files: Files, requests: BinaryIO, responses: BinaryIO, due: int | None, tell: int
-) -> NoReturn:
-    """Answer the pending reset, then requests up to the next reset, whose id goes to the parent process."""
-    adapter = _FreshAdapter(_adapter(options, files))
-    if due is not None:
-        adapter.hello()  # removes the methods that it declares unsupported
-        answer = {"jsonrpc": "2.0", "id": due, "result": {"returned": {}}}
-        responses.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
-        responses.flush()
-    remembered = _Remembered(requests)
-    code = 1
-    try:
-        code = serve(adapter, remembered, responses)  # type: ignore[arg-type]
-    except _FreshStart:
-        os.write(tell, str(json.loads(remembered.last)["id"]).encode())
-        code = 0
-    os._exit(code)
-
-
-def _end_by(number: int) -> NoReturn:
-    """End this process by a signal, so that the suite sees it."""
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-    os._exit(128 + number)
+def _requests_of_a_case(adapter: _CaseAdapter, requests: BinaryIO, ended: mmap.mmap) -> Iterator[bytes]:
+    """Yield the requests up to a reset; once it is answered, tell the process that shares `ended`."""
+    while not adapter.has_ended and (line := requests.readline()):
+        yield line
+    ended[0] = adapter.has_ended
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -42,10 +42,10 @@ def exported_by(library: str, label: str) -> frozenset[str]:
     if find_spec("cffi") is None:
         raise ImplementationUnavailable(label, "cffi is not installed", "pip install 'tessera-conformance[cabi]'")
     _require_this_machine(library, label)
-    names = [*(c_function.name for c_function in c_functions().values()), *SESSION, TABLE]
-    exported = _exported(library, label, names)
-    runtime = [c_function.name for c_function in c_functions().values() if not c_function.extension]
+    functions = c_functions().values()
+    exported = _exported(library, label, [*(function.name for function in functions), *SESSION, TABLE])
     if not exported:
+        runtime = [function.name for function in functions if not function.extension]
         raise ImplementationUnavailable(
             label,
             f"{library} exports no function of the interface: neither {TABLE} nor any of the {len(runtime)} functions "
@@ -72,39 +72,33 @@ def _exported(library: str, label: str, names: list[str]) -> frozenset[str]:
         problem = f"the process that loaded {library} ended with {how}" + (f"\n{output}" if output else "")
         raise ImplementationUnavailable(label, problem, remedy) from None
     if "problem" in answer:
-        raise ImplementationUnavailable(label, f"it cannot be loaded: {answer['problem']}", _what_to_link(library))
+        remedy = f"`ldd -r {library}` names the symbols and libraries that are missing; link them"
+        raise ImplementationUnavailable(label, f"it cannot be loaded: {answer['problem']}", remedy)
     return frozenset(answer["exported"])
-
-
-def _what_to_link(library: str) -> str:
-    return f"`ldd -r {library}` names the symbols and libraries that are missing; link them"
 
 
 def _require_this_machine(library: str, label: str) -> None:
     """Raise if an ELF file is for another machine than this Python; the loader judges other kinds of files."""
     machine, own = _machine(library), _machine(sys.executable)
-    if machine is not None and own is not None and machine != own:
+    if machine and own and machine != own:
         raise ImplementationUnavailable(
             label,
-            f"{library} is for {_machine_name(*machine)}; this machine is {_machine_name(*own)}",
+            f"{library} is for {machine}; this machine is {own}",
             "build the library for the machine that runs the suite",
         )
 
 
-def _machine(path: str) -> tuple[int, int] | None:
-    """Return the word length and the machine of an ELF file; None for another file."""
+def _machine(path: str) -> str:
+    """Return the name of the machine of an ELF file; "" for another file."""
     try:
         with open(path, "rb") as file:
             start = file.read(20)
     except OSError:
-        return None
+        return ""
     if len(start) < 20 or start[:4] != b"\x7fELF":
-        return None
+        return ""
     (machine,) = struct.unpack(">H" if start[5] == 2 else "<H", start[18:20])
-    return 64 if start[4] == 2 else 32, machine
-
-
-def _machine_name(bits: int, machine: int) -> str:
+    bits = 64 if start[4] == 2 else 32
     return MACHINES.get(machine, f"machine {machine} of ELF, {bits} bits")
 
 
