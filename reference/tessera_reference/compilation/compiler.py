@@ -8,9 +8,9 @@ none of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..abi.fatbin import Fatbin
 from ..ir.operation import Module
@@ -25,25 +25,33 @@ if TYPE_CHECKING:
 MOST = 128
 """The number of results cached of each kind, those used last."""
 
+T = TypeVar("T")
+
 
 class Compiler:
     """A compiler that parses, lowers and prepares, each once for the same arguments."""
 
     def __init__(self) -> None:
-        self._programs = lru_cache(MOST)(_program)
-        self._texts = lru_cache(MOST)(_text)
-        self._specials = lru_cache(MOST)(_specialized)
-        self._lowered = lru_cache(MOST)(_lowered)
-        self._images = lru_cache(MOST)(_image)
-        self._executables = lru_cache(MOST)(partial(_executable, self.text))
+        self._cached: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+    def _once(self, function: Callable[..., T], *arguments: Hashable, **options: Any) -> T:
+        """Return the result of a function, computed once for these arguments."""
+        if function not in self._cached:
+            self._cached[function] = lru_cache(MOST)(function)
+        result: T = self._cached[function](*arguments, **options)
+        return result
 
     def program(self, source: str) -> CompiledModule:
         """Return a program as Graph IR. Raises as `compile_source` does."""
-        return self._programs(source)
+        from ..language.modules import compile_source
+
+        return self._once(compile_source, source)
 
     def text(self, level: Level, text: str, target: Target, filename: str = "<ir>") -> tuple[Module, ...]:
         """Return the modules of a text at a level. Raises as `read_at` does."""
-        return self._texts(level, text, target, filename)
+        from ..levels.texts import read_at
+
+        return self._once(read_at, level, text, target, filename)
 
     def lowered(
         self, module: Module, function: str, inputs: Mapping[str, Array], to: Level, target: Target, options: Options
@@ -52,32 +60,22 @@ class Compiler:
 
         Raises as `specialized` and `lower` do.
         """
-        from ..levels.execution import LEVELS, shapes_of
+        from ..levels.execution import LEVELS, lower_from_above, shapes_of
 
-        lowered = self._specials(module, function, tuple(shapes_of(module, function, inputs).items()))
+        lowered = self._once(_specialized, module, function, tuple(shapes_of(module, function, inputs).items()))
         for level in LEVELS[1 : LEVELS.index(to) + 1]:
-            lowered = self._lowered(lowered, level, target, options)
+            lowered = self._once(lower_from_above, lowered, level, target, options)
         return lowered
 
     def image(self, source: str, targets: Sequence[str], **options: Any) -> bytes:
         """Return the image of a program or text, with the options of `compile_module`. Raises as it does."""
-        return self._images(source, tuple(targets), **options)
+        from .images import compile_module
+
+        return self._once(compile_module, source, tuple(targets), **options)
 
     def executable(self, fatbin: Fatbin, kernel: str, target: str, extents: Mapping[str, int]) -> Executable:
         """Return the executable of a module's kernel. Raises as `executables_of` does."""
-        return self._executables(fatbin, kernel, target, tuple(extents.items()))
-
-
-def _program(source: str) -> CompiledModule:
-    from ..language.modules import compile_source
-
-    return compile_source(source)
-
-
-def _text(level: Level, text: str, target: Target, filename: str) -> tuple[Module, ...]:
-    from ..levels.texts import read_at
-
-    return read_at(level, text, target, filename)
+        return self._once(_executable, fatbin, kernel, target, tuple(extents.items()), self.text)
 
 
 def _specialized(module: Module, function: str, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> Module:
@@ -86,20 +84,8 @@ def _specialized(module: Module, function: str, shapes: tuple[tuple[str, tuple[i
     return for_shapes(module, module.functions[function], dict(shapes))
 
 
-def _lowered(module: Module, to: Level, target: Target, options: Options) -> Module:
-    from ..levels.execution import lower_from_above
-
-    return lower_from_above(module, to, target, options)
-
-
-def _image(source: str, targets: tuple[str, ...], **options: Any) -> bytes:
-    from .images import compile_module
-
-    return compile_module(source, targets, **options)
-
-
 def _executable(
-    read: Reading, fatbin: Fatbin, kernel: str, target: str, extents: tuple[tuple[str, int], ...]
+    fatbin: Fatbin, kernel: str, target: str, extents: tuple[tuple[str, int], ...], read: Reading
 ) -> Executable:
     from .executables import executables_of
 
