@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum, auto
 from inspect import get_annotations
@@ -27,7 +28,7 @@ from typing import (
 
 from ..numerics.array import Array
 from ..numerics.formats import DType
-from .diagnostics import Category, Diagnostic, Location, Phase
+from .diagnostics import Category, Diagnostic, Location, Phase, Rejection
 from .types import Fragment, Future, Memref, Mesh, Scalar, Shard, Tensor, Type, Value, Vector, dtype_of
 
 # Declaring an operation: name, clauses, operands, attributes, typing and execution in one class (spec section 5).
@@ -661,6 +662,32 @@ def refused_by(operation: Operation, refusal: Refusal, location: Location, phase
     """Return the diagnostic of a refusal, with the name of the operation and the types of its operands."""
     operands = tuple(f"{name} is {type_}" for name, type_ in operation.operand_types)
     return diagnostic_of(refusal.by(operation), location, operands, phase)
+
+
+class Problems:
+    """The diagnostics of checks, each of which goes on after the one before."""
+
+    def __init__(self) -> None:
+        self.found: list[Diagnostic] = []
+
+    def add(self, refusal: Refusal, location: Location) -> None:
+        """Keep a refusal of something at this location."""
+        self.found.append(diagnostic_of(refusal, location))
+
+    @contextmanager
+    def at(self, location: Location) -> Iterator[None]:
+        """Keep a refusal, of something at this location, or a rejection that ends the statements within."""
+        try:
+            yield
+        except Refusal as refusal:
+            self.add(refusal, location)
+        except Rejection as rejection:
+            self.found += rejection.diagnostics
+
+    def require_none(self) -> None:
+        """Raise `Rejection` if there are any."""
+        if self.found:
+            raise Rejection(self.found)
 
 
 def other_type(subject: str, actual: Type, expected: Type) -> Refusal:

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from ..numerics.formats import DType
 from .attributes import PROFILES, check_common
-from .diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct, counted
+from .diagnostics import Diagnostic, Location, UnsupportedConstruct, counted
 from .operation import (
     Block,
     Exit,
@@ -16,6 +16,7 @@ from .operation import (
     Instruction,
     Module,
     Operation,
+    Problems,
     Refusal,
     Shown,
     Unimplemented,
@@ -103,12 +104,12 @@ def _named(instruction: Instruction) -> str:
 
 
 class FunctionVerifier:
-    """A verifier of one function, which collects its faults in `found`."""
+    """A verifier of one function, which adds its faults to `problems`."""
 
-    def __init__(self, module: Module, function: Function, problems: list[Diagnostic]) -> None:
+    def __init__(self, module: Module, function: Function, problems: Problems) -> None:
         self.module = module
         self.function = function
-        self.found = problems
+        self.problems = problems
         self.visible: set[Value] = set()
         self.everywhere: set[Value] = set()
         self.names: set[str] = set()
@@ -120,10 +121,8 @@ class FunctionVerifier:
     def verify(self) -> list[str]:
         """Return the names of the functions that it calls."""
         function = self.function
-        try:
+        with self.problems.at(function.location):
             self._signature()
-        except Refusal as refusal:
-            self.found.append(diagnostic_of(refusal, function.location))
         trampoline(self._block(function.body, function.location, "return"))
         for value, place, ended in self.lost:
             self._explain(value, place, ended)
@@ -276,14 +275,15 @@ class FunctionVerifier:
 
     def _report(self, place: Location, message: str, requirement: str, clause: str, remedy: str = "") -> None:
         """Keep a finding of category types."""
-        self.found.append(diagnostic_of(Refusal("types", message, requirement, clause, remedy), place))
+        self.problems.add(Refusal("types", message, requirement, clause, remedy), place)
 
     def _refused_operation(self, refusal: Refusal, instruction: Instruction) -> None:
         """Keep a refusal with the operation's name, its operands' types, and their names in the remedy."""
         remedy = refusal.remedy
         for (name, _), value in zip(instruction.operation.operand_types, instruction.operands, strict=False):
             remedy = remedy.replace(f"{{{name}}}", f"%{value.name}")
-        self.found.append(replace(refused_by(instruction.operation, refusal, instruction.location), remedy=remedy))
+        refused = refused_by(instruction.operation, refusal, instruction.location)
+        self.problems.found.append(replace(refused, remedy=remedy))
 
 
 def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> None:
@@ -319,24 +319,21 @@ def _listed(types: Sequence[Type]) -> str:
 
 def verify(module: Module) -> None:
     """Raise `Rejection` unless the module is well formed, `UnsupportedConstruct` where this is beyond the reference."""
-    problems: list[Diagnostic] = []
+    problems = Problems()
     for mesh in module.meshes.values():
-        try:
+        with problems.at(module.location):
             sound_mesh(mesh.axes, mesh.shape)
-        except Refusal as refusal:
-            problems.append(diagnostic_of(refusal, module.location))
     for name in sorted(module.functions.keys() & module.meshes.keys()):
-        twice = Refusal("types", f"@{name} is a function and a mesh", "one definition of a symbol", "LANG-05-03", "")
-        problems.append(diagnostic_of(twice, module.functions[name].location))
+        twice = Refusal("types", f"@{name} is a function and a mesh", "one definition of a symbol", "LANG-05-03")
+        problems.add(twice, module.functions[name].location)
     calls: dict[str, list[str]] = {}
     for name, function in module.functions.items():
         calls[name] = FunctionVerifier(module, function, problems).verify()
     order, circle = order_of_calls(calls)
     if circle:
-        problems.append(diagnostic_of(recursion(circle), module.functions[circle[-1]].location))
-    problems += looser_calls(module, [name for name in order if name in module.functions])
-    if problems:
-        raise Rejection(problems)
+        problems.add(recursion(circle), module.functions[circle[-1]].location)
+    problems.found += looser_calls(module, [name for name in order if name in module.functions])
+    problems.require_none()
 
 
 def order_of_calls(calls: Mapping[str, Sequence[str]]) -> tuple[list[str], Sequence[str]]:

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from ..graph.execution import find_function
 from ..graph.grad import missing_adjoints
 from ..graph.interpreter import InputMismatch, describe
-from ..ir.diagnostics import Diagnostic, Rejection
-from ..ir.operation import Function, Module, Refusal, diagnostic_of
+from ..ir.operation import Function, Module, Problems, Refusal
 from ..ir.targets import Target
 from ..ir.text_reader import read_modules
 from ..ir.types import Memref, Pointer, Scalar, Value
@@ -40,13 +39,12 @@ def read_at(level: Level, text: str, target: Target, filename: str = "<ir>") -> 
     Raises `Rejection` for a malformed or invalid text, `UnsupportedConstruct` for one that is nested too deep.
     """
     modules = read_modules(text, filename)
-    problems: list[Diagnostic] = []
+    problems = Problems()
     for module in modules:
-        problems += missing_adjoints(module)
+        problems.found += missing_adjoints(module)
         for function in module.functions.values():
-            problems += _foreign(level, function)
-    if problems:
-        raise Rejection(problems)
+            _require_level(problems, level, function)
+    problems.require_none()
     for module in modules:
         verify_at(level, module, target)
     return modules
@@ -62,55 +60,40 @@ def require_names(modules: Sequence[Module]) -> None:
 
     Raises `Rejection`.
     """
-    names = set[str]()
-    problems: list[Diagnostic] = []
+    names, problems = set[str](), Problems()
     for module in modules:
         if module.name and module.name in names:
             message = f"module: @{module.name} is declared twice"
-            refusal = Refusal("types", message, "one module of a name", "AMB-LANG-86", "")
-            problems.append(diagnostic_of(refusal, module.location))
+            problems.add(Refusal("types", message, "one module of a name", "AMB-LANG-86"), module.location)
         names.add(module.name)
-    if problems:
-        raise Rejection(problems)
+    problems.require_none()
 
 
 def verify_at(level: Level, module: Module, target: Target) -> None:
     """Check the rules of the levels below Graph IR for a module. Raises `Rejection`."""
-    problems: list[Diagnostic] = []
+    problems = Problems()
     for function in module.functions.values():
-        try:
+        with problems.at(function.location):
             if function.device:
                 VERIFIERS[function.device](function, target)
             elif level == "schedule":
                 verify_schedule(function, target)
-        except Rejection as rejection:
-            problems += rejection.diagnostics
-    if problems:
-        raise Rejection(problems)
+    problems.require_none()
 
 
-def _foreign(level: Level, function: Function) -> list[Diagnostic]:
-    """Return diagnostics of operations that belong to another level."""
-    if function.device and function.device != level:
-        message = f"@{function.name} is a kernel of {function.device.capitalize()} IR"
-        refusal = Refusal("types", message, f"{level.capitalize()} IR", "LANG-05.2-01", "")
-        return [diagnostic_of(refusal, function.location)]
+def _require_level(problems: Problems, level: Level, function: Function) -> None:
+    """Require operations of this level; the verifier of kernels checks those of a kernel."""
     if function.device:
-        return []  # the verifier of kernels checks its operations
+        if function.device != level:
+            message = f"@{function.name} is a kernel of {function.device.capitalize()} IR"
+            problems.add(Refusal("types", message, f"{level.capitalize()} IR", "LANG-05.2-01"), function.location)
+        return
     allowed = HOST[level]
     requirement = f"operations of {', '.join(prefix.rstrip('.') for prefix in allowed)}"
-    strange = [
-        instruction for instruction in function.body.walk() if not instruction.operation.name.startswith(allowed)
-    ]
-    return [
-        diagnostic_of(
-            Refusal(
-                "types", f"{instruction.operation.name} is no operation of this level", requirement, "LANG-05.2-01", ""
-            ),
-            instruction.location,
-        )
-        for instruction in strange
-    ]
+    for instruction in function.body.walk():
+        if not instruction.operation.name.startswith(allowed):
+            message = f"{instruction.operation.name} is no operation of this level"
+            problems.add(Refusal("types", message, requirement, "LANG-05.2-01"), instruction.location)
 
 
 def run_text(

@@ -4,14 +4,10 @@ The core verifier has checked definitions, uses and types; the entry is checked 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-
-from ..ir.diagnostics import Location
-from ..ir.operation import Function, Instruction, Refusal
+from ..ir.operation import Function, Instruction, Problems, Refusal
 from ..ir.targets import Target
 from ..ir.types import Pointer
-from ..tile.verifier import Check, run_checks, verify_entry, verify_shared
+from ..tile.verifier import require_declared, verify_entry
 from .operation import TargetOperation
 from .operations.memory import SPACES, AddressOf
 from .operations.vendors import Mfma, MmaSync
@@ -19,7 +15,18 @@ from .operations.vendors import Mfma, MmaSync
 
 def verify_target_kernel(function: Function, target: Target) -> None:
     """Raise `Rejection` unless the target can run a kernel of Target IR."""
-    run_checks(_checks(function, target))
+    problems = Problems()
+    verify_entry(problems, function, target, Pointer)
+    with problems.at(function.location):
+        require_declared(function, "globals", shared_bound(function))
+    names: set[str] = set()
+    for instruction in function.body.walk():
+        with problems.at(instruction.location):
+            _verify_instruction(instruction, target)
+        if isinstance(instruction.operation, AddressOf):
+            with problems.at(instruction.location):
+                _verify_global(instruction.operation, instruction, function, names)
+    problems.require_none()
 
 
 def shared_bound(function: Function) -> int:
@@ -31,17 +38,6 @@ def shared_bound(function: Function) -> int:
             begin = -(-end // operation.alignment) * operation.alignment
             end = begin + operation.size
     return end
-
-
-def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Location]]:
-    for check in verify_entry(function, target, Pointer):
-        yield check, function.location
-    yield partial(verify_shared, function, "globals", shared_bound), function.location
-    names: set[str] = set()
-    for instruction in function.body.walk():
-        yield partial(_verify_instruction, instruction, target), instruction.location
-        if isinstance(instruction.operation, AddressOf):
-            yield partial(_verify_global, instruction.operation, instruction, function, names), instruction.location
 
 
 def _verify_global(operation: AddressOf, instruction: Instruction, function: Function, names: set[str]) -> None:

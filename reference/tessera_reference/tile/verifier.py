@@ -5,14 +5,12 @@ The core verifier has checked definitions, uses and types; the interpreter check
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from math import prod
-from typing import TypeAlias
 
 from ..graph.constant import Constant
-from ..ir.diagnostics import Diagnostic, Location, Rejection
-from ..ir.operation import Function, Instruction, Refusal, diagnostic_of
+from ..ir.diagnostics import Location
+from ..ir.operation import Function, Instruction, Problems, Refusal
 from ..ir.targets import Target
 from ..ir.types import Fragment, Memref, Scalar, Tensor, Type, Value
 from ..kernel_machine.block import KernelOperation
@@ -26,24 +24,38 @@ MOST_BLOCKS = ((1 << 31) - 1, 65535, 65535)
 SYMBOL = "tss_kernel_"
 """The prefix of a kernel's symbol (LANG-16-01)."""
 
-Check: TypeAlias = Callable[[], None]
-
 
 def verify_kernel(function: Function, target: Target) -> None:
     """Raise `Rejection` unless the target can run a kernel of Tile IR."""
-    run_checks(_checks(function, target))
-
-
-def run_checks(checks: Iterable[tuple[Check, Location]]) -> None:
-    """Run every check, each at its location. Raises `Rejection` with all findings."""
-    findings: list[Diagnostic] = []
-    for check, place in checks:
-        try:
-            check()
-        except Refusal as refusal:
-            findings.append(diagnostic_of(refusal, place))
-    if findings:
-        raise Rejection(findings)
+    problems = Problems()
+    verify_entry(problems, function, target, Memref)
+    with problems.at(function.location):
+        require_declared(function, "allocations", shared_bound(function))
+    for parameter in function.parameters:
+        if isinstance(parameter.type, Memref):
+            with problems.at(function.location):
+                _verify_type(parameter, False)
+    constants: dict[Value, int] = {}
+    for instruction in function.body.walk():
+        operation = instruction.operation
+        if isinstance(operation, Constant) and isinstance(operation.value, int):
+            constants[instruction.results[0]] = operation.value
+        with problems.at(instruction.location):
+            _verify_instruction(instruction, target, constants)
+    for instruction in _allocations_inside(function):
+        message, remedy = "shared.alloc is in a region", "move it out of the loop or branch"
+        requirement = "allocations at the top of the kernel, of which a static bound is the sum"
+        problems.add(Refusal("tile", message, requirement, "LANG-07.3-04", remedy), instruction.location)
+    for place in _left_early(function):
+        message = "a region does not come back: its threads would leave the others alone"
+        requirement = "regions that yield, and a kernel that returns at its end"
+        remedy = "put the rest of the kernel into a branch"
+        problems.add(Refusal("tile", message, requirement, "LANG-08.3-02", remedy), place)
+    for clash in fragment_uses(function)[1]:
+        message = f"one fragment is {clash.uses[0]} and {clash.uses[1]}"
+        requirement = "one use of a fragment: A, B, or an accumulator of one dtype"
+        problems.add(Refusal("tile", message, requirement, "LANG-07.1-01", "load it twice"), clash.instruction.location)
+    problems.require_none()
 
 
 def shared_bound(function: Function) -> int:
@@ -60,35 +72,17 @@ def shared_bound(function: Function) -> int:
     return end
 
 
-def verify_entry(function: Function, target: Target, buffer: type[Type]) -> Iterator[Check]:
-    """Yield the checks of a kernel's entry at either level: launch attributes, parameters (section 8.1, section 16)."""
-    yield partial(_verify_target, function, target)
+def verify_entry(problems: Problems, function: Function, target: Target, buffer: type[Type]) -> None:
+    """Check a kernel's entry at either level: launch attributes, parameters (section 8.1, section 16)."""
+    with problems.at(function.location):
+        _verify_target(function, target)
     for name, clause, most in (("grid", "LANG-08.1-04", MOST_BLOCKS), ("block", "LANG-08.1-11", None)):
-        yield partial(_verify_extents, function, name, clause, most, target)
-    yield partial(_verify_shared_size, function, target)
-    yield partial(_verify_signature, function, buffer)
-
-
-def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Location]]:
-    """Yield every check of a kernel with its place."""
-    for check in verify_entry(function, target, Memref):
-        yield check, function.location
-    yield partial(verify_shared, function, "allocations", shared_bound), function.location
-    for parameter in function.parameters:
-        if isinstance(parameter.type, Memref):
-            yield partial(_verify_type, parameter, False), function.location
-    constants: dict[Value, int] = {}
-    for instruction in function.body.walk():
-        operation = instruction.operation
-        if isinstance(operation, Constant) and isinstance(operation.value, int):
-            constants[instruction.results[0]] = operation.value
-        yield partial(_verify_instruction, instruction, target, constants), instruction.location
-    for instruction in _allocations_inside(function):
-        yield _refuse_inner_allocation, instruction.location
-    for place in _left_early(function):
-        yield _refuse_early_end, place
-    for clash in fragment_uses(function)[1]:
-        yield partial(_refuse_clash, *map(str, clash.uses)), clash.instruction.location
+        with problems.at(function.location):
+            _verify_extents(function, name, clause, most, target)
+    with problems.at(function.location):
+        _verify_shared_size(function, target)
+    with problems.at(function.location):
+        _verify_signature(function, buffer)
 
 
 # The entry
@@ -131,9 +125,9 @@ def _verify_shared_size(function: Function, target: Target) -> None:
         raise Refusal("tile", message, requirement, "LANG-07.3-03", "use smaller tiles, or fewer stages")
 
 
-def verify_shared(function: Function, pieces: str, bound_of: Callable[[Function], int]) -> None:
+def require_declared(function: Function, pieces: str, bound: int) -> None:
     """Require that the declared size covers these pieces; only a dynamic segment may follow (LANG-08.1-05, -06)."""
-    declared, bound = function.attributes.get("smem_bytes"), bound_of(function)
+    declared = function.attributes.get("smem_bytes")
     if isinstance(declared, int) and bound > declared:
         message = f"its {pieces} take {bound} bytes of shared memory, it declares {declared}"
         raise Refusal("tile", message, f"smem_bytes of at least {bound}", "LANG-07.3-04")
@@ -259,24 +253,6 @@ def _left_early(function: Function) -> Iterator[Location]:
     for instruction in function.body.walk():
         if any(region.exit != "yield" for region in instruction.regions):
             yield instruction.location
-
-
-def _refuse_early_end() -> None:
-    message = "a region does not come back: its threads would leave the others alone"
-    requirement = "regions that yield, and a kernel that returns at its end"
-    raise Refusal("tile", message, requirement, "LANG-08.3-02", "put the rest of the kernel into a branch")
-
-
-def _refuse_inner_allocation() -> None:
-    message = "shared.alloc is in a region"
-    requirement = "allocations at the top of the kernel, of which a static bound is the sum"
-    raise Refusal("tile", message, requirement, "LANG-07.3-04", "move it out of the loop or branch")
-
-
-def _refuse_clash(first: str, second: str) -> None:
-    message = f"one fragment is {first} and {second}"
-    requirement = "one use of a fragment: A, B, or an accumulator of one dtype"
-    raise Refusal("tile", message, requirement, "LANG-07.1-01", "load it twice")
 
 
 def _listed(extents: object) -> str:
