@@ -176,7 +176,7 @@ AUTOTUNER = [
             "a measurement of", lambda given: given | {"measurements": given["measurements"][:1]}),
     *(
         lenient(clause, f"any_limits_{name}", "accepts limits that allow nothing", "tune", f"limits {name}",
-                lambda given: given | {"limits": {}})
+                lambda given, knob=name: given | {"limits": {knob: [1, 1 << 40]}})
         for clause, name in (("COLL-05.1-01", "chunk_bytes"), ("COLL-05.1-02", "max_inflight"))
     ),
 ]  # fmt: skip
