@@ -3,65 +3,59 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tessera_conformance.documents import NoDocument, read_file
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
-from tessera_conformance.transports.hostio_connection import Address, Conversation, EndpointFault, read_address
+from tessera_conformance.transports.hostio_connection import Conversation, EndpointFault, read_address
 
 # The description of an endpoint behind a socket by its vendor: a TOML or JSON file (`docs/host_io.md`).
 
 
-@dataclass(frozen=True)
-class Description:
-    """A description: the name, the features that its vendor claims, and the answer to `host_io.describe`."""
+class Description(NamedTuple):
+    """The Hello of an endpoint, and its answer to `host_io.describe`."""
 
-    name: str
-    version: str
-    features: tuple[str, ...]
+    hello: Mapping[str, Any]
     endpoint: Mapping[str, Any]
 
-    def hello(self) -> dict[str, Any]:
-        """Return the Hello: the document `host_io` and nothing else."""
-        return {
-            "protocol": {"minimum": 1, "maximum": 1},
-            "implementation": {"name": self.name, "version": self.version},
-            "documents": ["host_io"],
-            "capabilities": dict.fromkeys(self.features, "enforced"),
-        }
 
-
-LEAST = Description(
-    "endpoint",
-    "unknown",
-    (),
-    {
-        "devices": [{"name": "sip:0", "sip": 0}],
-        "places": [{"sip": 0, "cube": 0, "pe": pe} for pe in range(2)],
-        "memories": [{"kind": "HBM", "base": 0, "bytes": 1 << 20}],
-        "builtins": [],
-    },
-)
+LEAST = {
+    "devices": [{"name": "sip:0", "sip": 0}],
+    "places": [{"sip": 0, "cube": 0, "pe": pe} for pe in range(2)],
+    "memories": [{"kind": "HBM", "base": 0, "bytes": 1 << 20}],
+    "builtins": [],
+}
 """The default endpoint: two PEs with HBM of 1 MiB at 0 on one device, and no kernel."""
 
 
+def described(
+    *, name: Any = "endpoint", version: Any = "unknown", features: Iterable[str] = (), **endpoint: Any
+) -> Description:
+    """Return the description of an endpoint of the document `host_io` alone, completed from `LEAST`."""
+    hello = {
+        "protocol": {"minimum": 1, "maximum": 1},
+        "implementation": {"name": name, "version": version},
+        "documents": ["host_io"],
+        "capabilities": dict.fromkeys(features, "enforced"),
+    }
+    return Description(hello, {**LEAST, **endpoint})
+
+
 def read_description(path: str) -> Description:
-    """Return the description in a file, completed from `LEAST`. Raises `NoDocument`."""
+    """Return the description in a file. Raises `NoDocument`."""
     document = read_file(Path(path))
     if not isinstance(document, dict):
         raise NoDocument(f"{path}: expected an object")
-    texts = {name: document.pop(name, usual) for name, usual in (("name", LEAST.name), ("version", LEAST.version))}
-    features = document.pop("features", [])
+    features = document.get("features", [])
     if not (isinstance(features, list) and all(isinstance(feature, str) for feature in features)):
         raise NoDocument(f"{path}: features: expected a list of texts")
-    description = Description(**texts, features=tuple(features), endpoint={**LEAST.endpoint, **document})
+    description = described(**document)
     for schema, name, value in (
-        ("tessera:protocol/session", "open.result", description.hello()),
-        ("tessera:protocol/host_io", "describe.result", dict(description.endpoint)),
+        ("tessera:protocol/session", "open.result", description.hello),
+        ("tessera:protocol/host_io", "describe.result", description.endpoint),
     ):
         problem = first_problem(schema, name, value)
         if problem is not None:
@@ -77,9 +71,6 @@ def read_description(path: str) -> Description:
 # -62).
 
 
-DELIVERY_ORDER = "delivery-order"
-
-
 class HostIoTransport:
     """Connects to the endpoint at `ADDRESS` or `ADDRESS,description=FILE`.
 
@@ -89,11 +80,12 @@ class HostIoTransport:
     def __init__(self, place: str) -> None:
         self.label = f"hostio:{place}"
         address, _, path = place.partition(",description=")
-        self._conversation = Conversation(_read_address(address, self.label))
+        remedy = "use hostio:unix:PATH or hostio:tcp:HOST:PORT, with ,description=FILE behind it where there is one"
         try:
-            self._description = read_description(path) if path else LEAST
-        except NoDocument as problem:
+            self._conversation = Conversation(read_address(address))
             remedy = "correct the description; docs/host_io.md has one"
+            self._description = read_description(path) if path else described()
+        except ValueError as problem:  # `NoDocument` is one
             raise ImplementationUnavailable(self.label, str(problem), remedy) from None
 
     def start(self, deadline: float) -> Any:
@@ -102,7 +94,7 @@ class HostIoTransport:
             self._conversation.connect(time.monotonic() + deadline)
         except EndpointFault as fault:
             raise TransportFault(fault.kind, str(fault)) from None
-        return self._description.hello()
+        return self._description.hello
 
     def stop(self) -> None:
         """Close the connection."""
@@ -133,7 +125,7 @@ class HostIoTransport:
         if params.get("buffers"):
             return _unsupported("host-buffer-ref")
         if params.get("seed") is not None:
-            return _unsupported(DELIVERY_ORDER)
+            return _unsupported("delivery-order")
         if any("\n" in frame for frame in frames):
             return _unsupported("host_io.exchange")  # it would be two frames
         return {"returned": {"answers": self._conversation.exchange(frames, limit)}}
@@ -141,12 +133,3 @@ class HostIoTransport:
 
 def _unsupported(feature: str) -> dict[str, Any]:
     return {"unsupported": {"feature": feature}}
-
-
-def _read_address(text: str, label: str) -> Address:
-    """Return the address of an endpoint. Raises `ImplementationUnavailable`."""
-    try:
-        return read_address(text)
-    except ValueError as problem:
-        remedy = "use hostio:unix:PATH or hostio:tcp:HOST:PORT, with ,description=FILE behind it where there is one"
-        raise ImplementationUnavailable(label, str(problem), remedy) from None

@@ -86,22 +86,18 @@ class CommandCompiler:
     """
 
     def __init__(self, command: str) -> None:
-        self.label = command
+        self.label, option = command, f"--compiler={command}"
         try:
             self._words = shlex.split(command)
         except ValueError as error:
-            raise ImplementationUnavailable(f"--compiler={command}", f"{error}", "balance the quotes") from None
+            raise ImplementationUnavailable(option, f"{error}", "balance the quotes") from None
         places = set(PLACES.findall(command))
         if not {"input", "output"} <= places:
-            raise ImplementationUnavailable(
-                f"--compiler={command}",
-                "it does not contain {input} and {output}",
-                "write it as --compiler='tessc {input} -o {output}'",
-            )
+            remedy = "write it as --compiler='tessc {input} -o {output}'"
+            raise ImplementationUnavailable(option, "it does not contain {input} and {output}", remedy)
         if shutil.which(self._words[0]) is None:
-            raise ImplementationUnavailable(
-                f"--compiler={command}", f"no program {self._words[0]!r} is on PATH", "name the program that compiles"
-            )
+            problem = f"no program {self._words[0]!r} is on PATH"
+            raise ImplementationUnavailable(option, problem, "name the program that compiles")
         self._takes_options = "options" in places
 
     def compile(self, params: Mapping[str, Any], deadline: float) -> Any:
@@ -113,35 +109,28 @@ class CommandCompiler:
         options = {name: value for name, value in params.items() if name != "source"}
         if options and not self._takes_options:
             raise Inapplicable(f"compiles with {', '.join(options)}, and --compiler has no place {{options}} for it")
-        suffix = ".tsr" if params.get("at", "dsl") == "dsl" else ".mlir"
+        source = "program.tsr" if params.get("at", "dsl") == "dsl" else "program.mlir"
+        names = {"input": source, "output": "image", "options": "options.json"}
         with tempfile.TemporaryDirectory(prefix="tessera-compile-") as folder:
-            files = {name: Path(folder) / file for name, file in self._names(suffix).items()}
+            files = {name: Path(folder) / file for name, file in names.items()}
             files["input"].write_text(params["source"], encoding="utf-8")
             files["options"].write_text(json.dumps(to_wire(options)), encoding="utf-8")
-            words = [PLACES.sub(lambda found: str(files[found[1]]), word) for word in self._words]
-            done = self._run(words, deadline)
+            done = self._run([PLACES.sub(lambda found: str(files[found[1]]), word) for word in self._words], deadline)
             if done.returncode != 0:
                 return _refused(done.stderr or done.stdout)
-            return {"returned": {"image": self._image(files["output"], done.stderr).hex()}}
+            image = files["output"].read_bytes() if files["output"].is_file() else b""
+        if not image:
+            raise TransportFault("protocol_error", f"the compiler {self._words[0]} wrote no {{output}}", done.stderr)
+        return {"returned": {"image": image.hex()}}
 
     def stop(self) -> None:
         """Do nothing: no process runs between requests."""
-
-    @staticmethod
-    def _names(suffix: str) -> Mapping[str, str]:
-        return {"input": f"program{suffix}", "output": "image", "options": "options.json"}
 
     def _run(self, words: list[str], deadline: float) -> subprocess.CompletedProcess[str]:
         program = f"the compiler {self._words[0]}"
         try:
             done = subprocess.run(
-                words,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=deadline,
-                check=False,
-                encoding="utf-8",
-                errors="replace",
+                words, stdin=subprocess.DEVNULL, capture_output=True, timeout=deadline, text=True, errors="replace"
             )
         except subprocess.TimeoutExpired:
             raise TransportFault("hang", f"{program}: no image within {deadline:g} s") from None
@@ -150,12 +139,6 @@ class CommandCompiler:
         if done.returncode < 0:
             raise TransportFault("crash", f"{program} ended with signal {signal_name(-done.returncode)}", done.stderr)
         return done
-
-    def _image(self, path: Path, stderr: str) -> bytes:
-        image = path.read_bytes() if path.is_file() else b""
-        if not image:
-            raise TransportFault("protocol_error", f"the compiler {self._words[0]} wrote no {{output}}", stderr)
-        return image
 
 
 Compiler: TypeAlias = ImplementationCompiler | CommandCompiler
@@ -200,10 +183,10 @@ class CompilingTransport:
             raise Inapplicable(f"judges an image, and images are made by the reference's compiler: {self._remedy()}")
         if method != COMPILE:
             answer = self._transport.call(method, params, deadline)
-            if self._foreign and method in LOADING and _refuses_as_unsupported(answer):
-                raise Inapplicable(
-                    f"{method} does not support this image of the reference's compiler: {self._remedy()}"
-                )
+            match answer:
+                case {"rejected": {"code": "TESS_ERR_UNSUPPORTED"}} if self._foreign and method in LOADING:
+                    which = "this image of the reference's compiler"
+                    raise Inapplicable(f"{method} does not support {which}: {self._remedy()}")
             return answer
         outcome = self._compiled(dict(params), deadline)
         if self._foreign and "returned" not in outcome:
@@ -235,11 +218,6 @@ class CompilingTransport:
 
     def _remedy(self) -> str:
         return f"name the compiler of {self.label} with --compiler to judge it"
-
-
-def _refuses_as_unsupported(outcome: Any) -> bool:
-    rejected = outcome.get("rejected") if isinstance(outcome, dict) else None
-    return isinstance(rejected, dict) and rejected.get("code") == "TESS_ERR_UNSUPPORTED"
 
 
 def _said(outcome: Any) -> str:
@@ -420,6 +398,14 @@ COMPILES = "tessxCompile"
 TABLES = "ops:"
 """The form of a table of operations."""
 REFERENCE = "py:tessera_reference.adapter:make"
+IN_PROCESS = {"py": "factory", "ops": "table"}
+"""The forms of adapters in this process, with what they name in a module."""
+TRANSPORTS: Mapping[str, Callable[[str], Transport]] = {
+    "rpc": RpcTransport,
+    "hostio": HostIoTransport,
+    "cabi": CabiTransport,
+}
+"""The transports of the other forms."""
 FORMS = (
     "reference, py:module:factory, ops:module:table, rpc:command, cabi:/path/lib.so, hostio:unix:PATH or "
     "hostio:tcp:HOST:PORT"
@@ -454,19 +440,18 @@ def _compiler(text: str) -> Compiler:
 
 
 def _located(implementation: str) -> Transport:
-    form, _, rest = (REFERENCE if implementation == "reference" else implementation).partition(":")
-    if form == "py":
-        return DirectTransport(_factory(rest, implementation), implementation)
-    if form == "ops":
-        return DirectTransport(_table(rest, implementation), implementation)
-    if form == "rpc":
-        return RpcTransport(rest)
-    if form == "hostio":
-        return HostIoTransport(rest)
-    if form == "cabi":
-        return CabiTransport(rest)
+    form, place = _form_and_place(implementation)
+    if form in IN_PROCESS:
+        return DirectTransport(_factory(form, place, implementation), implementation)
+    if form in TRANSPORTS:
+        return TRANSPORTS[form](place)
     hint = meant(implementation, ["reference"])
     raise ImplementationUnavailable(implementation, f"unknown form{hint}", f"use {FORMS}")
+
+
+def _form_and_place(implementation: str) -> tuple[str, str]:
+    form, _, place = (REFERENCE if implementation == "reference" else implementation).partition(":")
+    return form, place
 
 
 def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
@@ -474,20 +459,15 @@ def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
 
     Raises `ImplementationUnavailable`: it is none of them, or cannot be found.
     """
-    form, _, rest = (REFERENCE if implementation == "reference" else implementation).partition(":")
+    form, place = _form_and_place(implementation)
     if form == "cabi" or compiler is not None:
         return PassingAdapter(locate(implementation, compiler))
     if form == "hostio":
-        return PassingAdapter(HostIoTransport(rest), ENDPOINT_DEADLINE)
-    if form == "ops":
-        return _table(rest, implementation)()
-    if form != "py":
-        raise ImplementationUnavailable(
-            implementation,
-            "not a Python adapter",
-            "use reference, py:module:factory, ops:module:table or cabi:/path/lib.so",
-        )
-    return _factory(rest, implementation)()
+        return PassingAdapter(HostIoTransport(place), ENDPOINT_DEADLINE)
+    if form in IN_PROCESS:
+        return _factory(form, place, implementation)()
+    remedy = "use reference, py:module:factory, ops:module:table or cabi:/path/lib.so"
+    raise ImplementationUnavailable(implementation, "not a Python adapter", remedy)
 
 
 def via_of(implementation: str, via: str) -> str:
@@ -495,35 +475,32 @@ def via_of(implementation: str, via: str) -> str:
     return "operations" if implementation.startswith(TABLES) else via
 
 
-def _table(place: str, implementation: str) -> Callable[[], Adapter]:
-    from tessera_conformance.operations.table_adapter import BadTable, adapter_of
-
+def _factory(form: str, place: str, implementation: str) -> Callable[[], Adapter]:
+    """Return the function that makes the adapter of `py:module:factory` or `ops:module:table`."""
     module_name, _, name = place.partition(":")
     if not module_name or not name:
-        raise ImplementationUnavailable(implementation, "module or table is missing", "use ops:module:table")
+        noun = IN_PROCESS[form]
+        raise ImplementationUnavailable(implementation, f"module or {noun} is missing", f"use {form}:module:{noun}")
     module = _module(module_name, implementation)
+    if form == "ops":
+        return _table(module, name, implementation)
+    factory = getattr(module, name, None)
+    if not callable(factory):
+        problem = f"module {module_name} has no callable {name!r}"
+        remedy = "name a function or class that returns the adapter when called without arguments"
+        raise ImplementationUnavailable(implementation, problem, remedy)
+    return cast(Callable[[], Adapter], factory)
+
+
+def _table(module: ModuleType, name: str, implementation: str) -> Callable[[], Adapter]:
+    from tessera_conformance.operations.table_adapter import BadTable, adapter_of
+
     try:
         adapter = adapter_of(module, name)
     except BadTable as problem:
-        raise ImplementationUnavailable(
-            implementation, str(problem), "`tessera-conformance new-adapter --kind=operations` writes a table"
-        ) from None
+        remedy = "`tessera-conformance new-adapter --kind=operations` writes a table"
+        raise ImplementationUnavailable(implementation, str(problem), remedy) from None
     return lambda: adapter
-
-
-def _factory(place: str, implementation: str) -> Callable[[], Adapter]:
-    module_name, _, factory_name = place.partition(":")
-    if not module_name or not factory_name:
-        raise ImplementationUnavailable(implementation, "module or factory is missing", "use py:module:factory")
-    module = _module(module_name, implementation)
-    factory = getattr(module, factory_name, None)
-    if not callable(factory):
-        raise ImplementationUnavailable(
-            implementation,
-            f"module {module_name} has no callable {factory_name!r}",
-            "name a function or class that returns the adapter when called without arguments",
-        )
-    return cast(Callable[[], Adapter], factory)
 
 
 def _module(module_name: str, implementation: str) -> ModuleType:
