@@ -322,9 +322,9 @@ def test_an_answer_of_a_worker_is_never_unpickled(
         b"\xff\n",
         b"[]\n",
         b"{}\n",
-        b'["gives"]\n',
+        b'["result"]\n',
         b'["moves",1]\n',
-        b'["gives",7]\n',
+        b'["result",7]\n',
         b"[" * 9999 + b"\n",
     ],
 )

@@ -17,9 +17,9 @@ from tessera_conformance.executor.worker import AnswerWriter, do_unit
 def work(settings: Mapping[str, Any], tasks: Sequence[str], answers: AnswerWriter) -> None:
     for task in tasks:
         deed = task.partition(" ")[0]
-        answers.begins(task)
+        answers.write("running", task)
         if deed == "gives":
-            answers.gives(task, settings["result"])
+            answers.write("result", [task, settings["result"]])
         elif deed == "dies":
             os.abort()
         elif deed == "raises":
@@ -29,9 +29,9 @@ def work(settings: Mapping[str, Any], tasks: Sequence[str], answers: AnswerWrite
             os.kill(int(supervisor[1]), signal.SIGKILL)
             time.sleep(60)
         elif deed == "stranger":
-            answers.greets({"implementation": {"name": "other"}})
+            answers.write("greeting", {"implementation": {"name": "other"}})
         elif deed == "cannot":
-            answers.refuses("has no such device")
+            answers.write("refusal", "has no such device")
 
 
 class MakesAFolder:

@@ -41,20 +41,20 @@ def judge(settings: Mapping[str, Any], nodes: Sequence[str], answers: AnswerWrit
     options = [f"--{name}={value}" for name, value in stated.items()]
     code = pytest.main([*place, *directories, *options, *narrowed(nodes)], plugins=[ReportWriter(answers, set(nodes))])
     if code == pytest.ExitCode.USAGE_ERROR:
-        answers.refuses(f"cannot run the cases: {answers.output()}")
+        answers.write("refusal", f"cannot run the cases: {answers.output()}")
     elif code not in DONE:
-        answers.fails(f"pytest ended with exit code {int(code)}: {answers.output()}")
+        answers.write("failure", f"pytest ended with exit code {int(code)}: {answers.output()}")
 
 
 def _greet(settings: Mapping[str, Any], answers: AnswerWriter) -> None:
     try:
         transport = locate(settings["impl"], settings["compiler"])
     except ImplementationUnavailable as error:
-        answers.refuses(str(error))
+        answers.write("refusal", str(error))
         return
     session = Session(transport, settings["deadline"], settings["start-deadline"])
     try:
-        answers.greets(greeting(session.open()))
+        answers.write("greeting", greeting(session.open()))
     finally:
         session.close()
 
@@ -81,11 +81,11 @@ class ReportWriter:
         """Write the greeting: this worker may have come after the others had greeted."""
         assert isinstance(self._keeper, ReportKeeper)
         if isinstance(self._keeper.hello, Hello):
-            self._answers.greets(greeting(self._keeper.hello))
+            self._answers.write("greeting", greeting(self._keeper.hello))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Write that a case begins."""
-        self._answers.begins(nodeid)
+        self._answers.write("running", nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the report of setup, call or teardown."""
@@ -94,7 +94,7 @@ class ReportWriter:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Write the reports of a case that has ended."""
-        self._answers.gives(nodeid, self._reports)
+        self._answers.write("result", [nodeid, self._reports])
         self._reports = []
 
 

@@ -14,7 +14,6 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any
 
 from tessera_conformance.executor.worker import Answer, own_identity, perform, read_answer, stop
@@ -143,7 +142,7 @@ class Engine:
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def results(self, units: Sequence[Unit]) -> Iterator[tuple[str, Any]]:
@@ -166,7 +165,7 @@ class Engine:
                     left.remove(answer.running)
                     again += [Unit(tuple(left), unit.seconds)] if left else []
                 else:
-                    reason = answer.failed or "its process ended without a result"
+                    reason = answer.failure or "its process ended without a result"
                     yield from ((task, Lost(reason, by_task=False)) for task in left)
             waiting = again
 
@@ -182,9 +181,6 @@ class Engine:
         """Stop, and disconnect from the cluster."""
         self.stop()
         _quietly(self._client.close)
-
-    def _order(self, tasks: Sequence[str]) -> str:
-        return json.dumps({"identity": self._identity, "settings": self._settings, "tasks": tasks})
 
     def _answers(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, Answer]]:
         """Yield each unit with its result, as they end; at most as many are pending as accepted workers can do."""
@@ -205,7 +201,7 @@ class Engine:
                     if deaths[unit] <= MOST_DEATHS:
                         waiting.appendleft(unit)
                     else:
-                        yield unit, Answer(failed=f"{deaths[unit]} workers died one after another while they had it")
+                        yield unit, Answer(failure=f"{deaths[unit]} workers died one after another while they had it")
             if answer is not None:
                 self._seen = time.monotonic()
                 self._require_likeness(answer[1])
@@ -213,7 +209,8 @@ class Engine:
 
     def _ask(self, tasks: Sequence[str], workers: Sequence[str]) -> Any:
         """Submit a unit to these workers and return its future."""
-        key, order = f"tessera-{uuid.uuid4().hex}", self._order(tasks)
+        key = f"tessera-{uuid.uuid4().hex}"
+        order = json.dumps({"identity": self._identity, "settings": self._settings, "tasks": tasks})
         return self._client.submit(
             perform, order, module=self._module, run=self._run, key=key, workers=workers, pure=False
         )
@@ -238,7 +235,7 @@ class Engine:
         try:
             return read_answer(future.result(timeout=POLL))
         except KilledWorker as error:
-            return Answer(failed=f"{error.allowed_failures + 1} workers died one after another while they had it")
+            return Answer(failure=f"{error.allowed_failures + 1} workers died one after another while they had it")
         except CancelledError:
             raise ExecutorLost(f"the scheduler at {self.address} went away, or dropped what it was asked for") from None
         except TimeoutError:
@@ -271,8 +268,8 @@ class Engine:
 
     def _require_likeness(self, answer: Answer) -> None:
         """Raise `ExecutorUnavailable` if a worker failed its task, or has another implementation."""
-        if answer.refused:
-            raise ExecutorUnavailable(f"worker {answer.worker} {answer.refused}")
+        if answer.refusal:
+            raise ExecutorUnavailable(f"worker {answer.worker} {answer.refusal}")
         if answer.greeting is not None and answer.greeting != self._greeting:
             here, there = _first_difference(self._greeting, answer.greeting)
             raise ExecutorUnavailable(

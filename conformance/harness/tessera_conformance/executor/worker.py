@@ -75,8 +75,6 @@ def _digest(paths: list[Path]) -> str:
 
 ORDER, ANSWERS, OUTPUT = "order.json", "answers.jsonl", "output.txt"
 """The files in the folder of a unit: the work, its result, and its output."""
-LINES = frozenset({"worker", "begins", "gives", "greets", "refuses", "fails", "ends"})
-"""The kinds of lines of an answer."""
 TAIL = 2000
 """The most characters of the output that are quoted."""
 
@@ -94,9 +92,9 @@ class Answer:
     """The task that began and did not end."""
     greeting: Any = None
     """The identity of the process that does the tasks, as far as it must be the same everywhere."""
-    refused: str = ""
+    refusal: str = ""
     """The reason for which this machine cannot do the unit."""
-    failed: str = ""
+    failure: str = ""
     """The failure in the harness."""
     whole: bool = False
     """True if the process ended by itself."""
@@ -110,44 +108,16 @@ class AnswerWriter:
         self.folder = folder
         self._file = (folder / ANSWERS).open("w", encoding="ascii", buffering=1)
 
-    def begins(self, task: str) -> None:
-        """Write that a task begins."""
-        self._write("begins", task)
-
-    def gives(self, task: str, result: Any) -> None:
-        """Write the result of a task."""
-        self._write("gives", [task, result])
-
-    def greets(self, greeting: Any) -> None:
-        """Write the identity of the process that does the tasks."""
-        self._write("greets", greeting)
-
-    def refuses(self, reason: str) -> None:
-        """Write that this machine cannot do the unit."""
-        self._write("refuses", reason)
-
-    def fails(self, reason: str) -> None:
-        """Write that the harness has a defect."""
-        self._write("fails", reason)
-
-    def ends(self) -> None:
-        """Write that the answers are complete."""
-        self._write("ends", True)
+    def write(self, member: str, value: Any) -> None:
+        """Write a line: a member of `Answer` and its value, or `result`, a task and its result."""
+        self._file.write(json.dumps([member, value]) + "\n")
 
     def output(self) -> str:
         """Return the end of the output of this process."""
         sys.stdout.flush()
         sys.stderr.flush()
-        return tail(self.folder)
-
-    def _write(self, kind: str, value: Any) -> None:
-        self._file.write(json.dumps([kind, value]) + "\n")
-
-
-def tail(folder: Path) -> str:
-    """Return the end of the output of a unit's process."""
-    path = folder / OUTPUT
-    return path.read_text(encoding="utf-8", errors="replace").strip()[-TAIL:] if path.exists() else ""
+        path = self.folder / OUTPUT
+        return path.read_text(encoding="utf-8", errors="replace").strip()[-TAIL:] if path.exists() else ""
 
 
 class NoAnswer(ValueError):
@@ -167,23 +137,15 @@ def read_answer(data: object) -> Answer:
     if not isinstance(data, bytes):
         raise NoAnswer(f"{type(data).__name__} instead of bytes, as no worker of this version sends")
     try:
-        lines = [(kind, value) for kind, value in map(read_json, data.split(b"\n")[:-1])]
-        results = [(value[0], value[1]) for kind, value in lines if kind == "gives"]
-        last = dict(lines)
+        lines = [(member, value) for member, value in map(read_json, data.split(b"\n")[:-1])]
+        results = [(value[0], value[1]) for member, value in lines if member == "result"]
+        members = dict(lines)
+        members.pop("result", None)
+        if members.get("running") in dict(results):
+            del members["running"]
+        return Answer(results, **members)
     except (TypeError, ValueError, IndexError, KeyError) as error:
         raise NoAnswer(str(error)) from None
-    for kind in last.keys() - LINES:
-        raise NoAnswer(f"a line of kind {kind!r:.40}")
-    begun = last.get("begins")
-    return Answer(
-        results,
-        begun if begun not in dict(results) else None,
-        last.get("greets"),
-        last.get("refuses", ""),
-        last.get("fails", ""),
-        last.get("ends", False),
-        last.get("worker", ""),
-    )
 
 
 def do_unit(body: Body) -> int:
@@ -193,13 +155,13 @@ def do_unit(body: Body) -> int:
     answers = AnswerWriter(folder)
     differs = difference(order["identity"], own_identity())
     if differs:
-        answers.refuses(differs)
+        answers.write("refusal", differs)
     else:
         try:
             body(order["settings"], order["tasks"], answers)
         except Exception as error:
-            answers.fails(f"{type(error).__name__}: {error}")
-    answers.ends()
+            answers.write("failure", f"{type(error).__name__}: {error}")
+    answers.write("whole", True)
     return 0
 
 

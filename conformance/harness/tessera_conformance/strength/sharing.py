@@ -162,18 +162,18 @@ def judge(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWrit
     """Judge the violators of these names; without names, only check that violators and control can be loaded."""
     folder = settings["violators"] and Path(settings["violators"])
     if folder and not folder.is_dir():
-        answers.refuses(f"has no folder {folder}, where the violators are")
+        answers.write("refusal", f"has no folder {folder}, where the violators are")
         return
     violations = {violation.name: violation for violation in load_violations(folder)}
     try:
         load_adapter(settings["control"])
     except ImplementationUnavailable as error:
-        answers.refuses(str(error))
+        answers.write("refusal", str(error))
         return
     for name in names:
         missing = violations[name].missing if name in violations else "there is none of that name"
         if missing:
-            answers.refuses(f"cannot run the violator {name}: {missing}")
+            answers.write("refusal", f"cannot run the violator {name}: {missing}")
             return
     if not names:
         return
@@ -181,8 +181,8 @@ def judge(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWrit
     suite = suite_of(settings["cases"])
     trial = Trial(suite.items, registry, lambda: load_adapter(control), settings["thorough"], settings["known"])
     for name in names:
-        answers.begins(name)
-        answers.gives(name, trial.judge(violations[name]))
+        answers.write("running", name)
+        answers.write("result", [name, trial.judge(violations[name])])
 
 
 if __name__ == "__main__":

@@ -414,7 +414,7 @@ def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWr
     for path, expected in settings["digests"].items():
         file = folder / path
         if not file.is_file() or digest(file.read_bytes()) != expected:
-            answers.refuses(f"has no {file}, or another one than this machine")
+            answers.write("refusal", f"has no {file}, or another one than this machine")
             return
     identifiers, read = set(names), reader(folder)
     for path in settings["digests"]:
@@ -422,10 +422,9 @@ def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWr
             continue
         for vector in parse(path, read).vectors:
             if vector.id in identifiers:
-                answers.begins(vector.id)
-                answers.gives(
-                    vector.id, [(finding.what, finding.where, finding.remedy) for finding in recompute([vector])]
-                )
+                answers.write("running", vector.id)
+                findings = [(finding.what, finding.where, finding.remedy) for finding in recompute([vector])]
+                answers.write("result", [vector.id, findings])
 
 
 def _may_hold(path: str, names: Sequence[str]) -> bool:
