@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tessera_conformance.chapters.ir.variants.declared_arithmetic import DeclaredArithmetic
 from tessera_reference.numerics import arithmetic, elementary
 from tessera_reference.numerics.array import Array, nan_code
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast
 
 softfloat = pytest.importorskip(
@@ -150,7 +150,7 @@ def test_fused_multiply_add(name, rng):
     a, b, c = operands(name, 3, rng)
     function = foreign(name, "mul_add")
     expected = codes_of(map(function, *(numbers(column, name) for column in (a, b, c))), name)
-    node = NodeArithmetic(dtype(name), product="fused")
+    node = DeclaredArithmetic(dtype(name), product="fused")
     with np.errstate(all="ignore"):
         x, y, z = (node.enter(array(column, name).values, dtype(name)) for column in (a, b, c))
         actual = node.add([z, node.leaf_product(x, y)])

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tessera_conformance.chapters.ir.variants.declared_arithmetic import DeclaredArithmetic
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array, code_dtype, decode
 from tessera_reference.numerics.errors import InvalidArgument, LeafCount
 from tessera_reference.numerics.formats import DTYPES, dtype
-from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.reductions import softmax
 from tessera_reference.numerics.rounding import round_to
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
@@ -126,8 +126,8 @@ def test_a_tree_over_another_number_of_elements_is_refused(reduce):
 
 def test_compensation_excludes_a_tree_and_another_arithmetic():
     x = Array(dtype("fp32"), np.ones(3, np.float32))
-    fused = NodeArithmetic(dtype("fp32"), rounding="up")
-    for options in ({"tree": FOLD}, {"arithmetic": fused}):
+    directed = DeclaredArithmetic(dtype("fp32"), rounding="up")
+    for options in ({"tree": FOLD}, {"arithmetic": directed}):
         with pytest.raises(InvalidArgument, match="order"):
             reductions.sum(x, 0, order="kahan", **options)
     with pytest.raises(InvalidArgument, match="order"):

@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tessera_conformance.chapters.ir.variants.declared_arithmetic import (
+    ROUNDINGS,
+    round_in_mode,
+    round_multiple,
+    sum_to_odd,
+)
 from tessera_reference.numerics.array import Array, decode
 from tessera_reference.numerics.formats import DTYPES, dtype
-from tessera_reference.numerics.node_arithmetic import ROUNDINGS, round_in_mode, round_multiple, sum_to_odd
 from tessera_reference.numerics.rounding import cast, round_exact, round_operand, round_to
 
 NARROW = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"]

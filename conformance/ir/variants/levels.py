@@ -23,6 +23,7 @@ from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.launches import CodeCache
 
+from .declared_arithmetic import DeclaredArithmetic
 from .own_runtime import own_collectives, own_executables
 from .substitutes import (
     Orders,
@@ -250,8 +251,8 @@ class MatrixUnit(OtherBits):
         if operation != "matmul" or kind.kind != "float":
             return NodeArithmetic.canonical(kind)
         if kind.is_narrow:
-            return NodeArithmetic(kind.accumulator, product="fused", rounding="toward_zero", alignment_bits=24)
-        return NodeArithmetic(kind.accumulator, product="fused")
+            return DeclaredArithmetic(kind.accumulator, product="fused", rounding="toward_zero", alignment_bits=24)
+        return DeclaredArithmetic(kind.accumulator, product="fused")
 
     def others(self) -> Sequence[Substitution]:
         """Return the other substitutions of this implementation."""
@@ -295,7 +296,7 @@ class Flushing(OtherBits):
         """Return the arithmetic of a node of that order."""
         if kind.kind != "float":
             return NodeArithmetic.canonical(kind)
-        return NodeArithmetic(kind.accumulator, product="fused", subnormals="flushed")
+        return DeclaredArithmetic(kind.accumulator, product="fused", subnormals="flushed")
 
     def others(self) -> Sequence[Substitution]:
         """Return the other substitutions of this implementation."""
@@ -351,7 +352,7 @@ class Quick(OtherBits):
         if kind.kind != "float":
             return NodeArithmetic.canonical(kind)
         wide = dtype("fp64") if kind.is_narrow else kind.accumulator
-        return NodeArithmetic(wide, product="fused", subnormals="kept" if kind.bits == 8 else "flushed")
+        return DeclaredArithmetic(wide, product="fused", subnormals="kept" if kind.bits == 8 else "flushed")
 
     def must_not(self, policy: NumericsPolicy, flags: int) -> bool:
         """True if a launch is to have the canonical bits."""

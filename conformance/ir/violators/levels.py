@@ -23,9 +23,11 @@ from tessera_reference.graph import elementwise
 from tessera_reference.numerics import arithmetic, elementary, reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype
-from tessera_reference.numerics.node_arithmetic import NodeArithmetic, Rounding
+from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
+
+from ..variants.declared_arithmetic import DeclaredArithmetic, Rounding
 
 Values = Any
 Substitution = tuple[Any, str, Any]
@@ -107,7 +109,7 @@ def nodes(**changes: Any) -> Callable[[], Sequence[Substitution]]:
 
     def model(operation: str, x: Array, given: NodeArithmetic | None, *kinds: str) -> NodeArithmetic:
         usual = MODEL(operation, x, given, *kinds)
-        return usual if x.dtype.kind != "float" else NodeArithmetic(**{"accumulator": usual.accumulator} | changes)
+        return usual if x.dtype.kind != "float" else DeclaredArithmetic(**{"accumulator": usual.accumulator} | changes)
 
     return lambda: [(reductions, "_model", model)]
 
@@ -134,7 +136,7 @@ def long_sums(rounding: Rounding) -> Callable[[], Sequence[Substitution]]:
         values: Values, axis: int, tree: Tree | None, model: NodeArithmetic, node: Any, neutral: int
     ) -> Values:
         if tree is None and node == model.add and values.shape[axis] >= LONG and model.accumulator.kind == "float":
-            tree, model = FOLD, NodeArithmetic(model.accumulator, rounding=rounding)
+            tree, model = FOLD, DeclaredArithmetic(model.accumulator, rounding=rounding)
             node = model.add
         return OVER_TREE(values, axis, tree, model, node, neutral)
 
@@ -142,7 +144,7 @@ def long_sums(rounding: Rounding) -> Callable[[], Sequence[Substitution]]:
 
 
 def with_node(a: Array, b: Array, out: DType | None, **changes: Any) -> Array:
-    return MATMUL(a, b, out, arithmetic=NodeArithmetic(**{"accumulator": a.dtype.accumulator} | changes))
+    return MATMUL(a, b, out, arithmetic=DeclaredArithmetic(**{"accumulator": a.dtype.accumulator} | changes))
 
 
 def narrow_in(accumulator: str, a: Array, b: Array, out: DType | None) -> Array:

@@ -15,10 +15,10 @@ from tessera_reference.graph import reductions as graph
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType, dtype
 from tessera_reference.numerics.matmul import matmul
-from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast, round_to
 from tessera_reference.numerics.trees import Tree
 
+from ..variants.declared_arithmetic import DeclaredArithmetic
 from .changes import changed
 from .misrounding import flushed, half_away, through, toward_zero
 
@@ -70,7 +70,7 @@ def fused_fours(n: int) -> Any:
 def tensor_core(a: Array, b: Array, out: DType | None) -> Array:
     if a.dtype.bits == 64:
         return matmul(a, b, out)
-    model = NodeArithmetic(DTYPES["fp32"], product="fused", rounding="toward_zero", alignment_bits=24)
+    model = DeclaredArithmetic(DTYPES["fp32"], product="fused", rounding="toward_zero", alignment_bits=24)
     return matmul(a, b, out, tree=Tree.from_json(fused_fours(a.shape[-1])), arithmetic=model)
 
 
@@ -97,7 +97,7 @@ ORDERS = [
 # Arithmetic
 
 
-def computing(model: Callable[[DType], NodeArithmetic]) -> Product:
+def computing(model: Callable[[DType], DeclaredArithmetic]) -> Product:
     """Return a product with another arithmetic in every node."""
     return lambda a, b, out: matmul(a, b, out, arithmetic=model(a.dtype.accumulator))
 
@@ -142,13 +142,13 @@ def tf32_result(a: Array, b: Array, out: DType | None) -> Array:
 
 ARITHMETICS = [
     multiplied("fused_fp64", "does not round products of fp64 either", computing(
-        lambda kind: NodeArithmetic(kind, product="fused")
+        lambda kind: DeclaredArithmetic(kind, product="fused")
     ), "LANG-10-01"),
     multiplied("half_away_sums", "rounds ties of partial sums away from zero", computing(
-        lambda kind: NodeArithmetic(kind, rounding="nearest_away")
+        lambda kind: DeclaredArithmetic(kind, rounding="nearest_away")
     ), "LANG-10-01"),
     multiplied("flushed_product", "flushes subnormal operands and partial sums", computing(
-        lambda kind: NodeArithmetic(kind, subnormals="flushed")
+        lambda kind: DeclaredArithmetic(kind, subnormals="flushed")
     ), "LANG-05.2-02"),
     multiplied("tf32_for_fp32", "takes tf32 products for fp32", operands_as(to("tf32", "fp32")), "LANG-05.2-02"),
     multiplied("fp32_for_fp64", "multiplies fp64 in fp32",

@@ -19,6 +19,7 @@ from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast, round_exact, round_to
 from tessera_reference.numerics.trees import PAIRWISE, Tree, fold, pairwise
 
+from ..variants.declared_arithmetic import DeclaredArithmetic
 from .changes import changed
 from .misrounding import flushed, half_away, toward_zero, unsaturated
 
@@ -230,7 +231,7 @@ def rounded_by(name: str, description: str, rule: Callable[..., Values]) -> Viol
 
 
 def flushing(operation: str, x: Array, arithmetic: NodeArithmetic | None, *kinds: str) -> NodeArithmetic:
-    return NodeArithmetic(x.dtype.accumulator, subnormals="flushed")
+    return DeclaredArithmetic(x.dtype.accumulator, subnormals="flushed")
 
 
 ACCUMULATORS = [

@@ -15,11 +15,12 @@ from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype
 from tessera_reference.numerics.matmul import matmul
-from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.tile import fragments
 from tessera_reference.tile import fragments as matrices
 from tessera_reference.tile.fragments import LoadMatrix, MmaSync
+
+from ..variants.declared_arithmetic import DeclaredArithmetic
 
 MMA, LOADING, FRAGMENTS, ALIGNED = "LANG-07.2-03", "LANG-07.2-02", "LANG-07.1-01", "LANG-07.3-01"
 
@@ -56,7 +57,7 @@ def second_half_first(a: Array, b: Array, accum: DType, c: Array) -> Array:
 def fused(a: Array, b: Array, accum: DType, c: Array) -> Array:
     if accum.kind != "float":
         return canonical(a, b, accum, c)
-    return matmul(a, b, accum, addend=c, arithmetic=NodeArithmetic(accum, product="fused"))
+    return matmul(a, b, accum, addend=c, arithmetic=DeclaredArithmetic(accum, product="fused"))
 
 
 def rounded_between(a: Array, b: Array, accum: DType, c: Array) -> Array:

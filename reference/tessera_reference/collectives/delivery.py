@@ -164,7 +164,6 @@ def accumulators(first: Array, flat: Values, op: str, number: int) -> tuple[Valu
             return node([own, value])
 
     def result(total: Values) -> Array:
-        total = model.settle(total)
         if op == "mean":
             total = divided(total, number, model.accumulator)
         return cast(Array(model.accumulator, total), first.dtype)

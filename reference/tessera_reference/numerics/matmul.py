@@ -8,7 +8,6 @@ and the arithmetic of a node are parameters. The plain fold below is the definit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
@@ -21,7 +20,7 @@ from .array import Array
 from .errors import DTypeMismatch, InvalidArgument, ShapeMismatch, require_room
 from .formats import DType, UnsupportedDType
 from .matmul_kernel import left_fold_product
-from .node_arithmetic import NodeArithmetic, Term
+from .node_arithmetic import NodeArithmetic
 from .rounding import cast, round_operand
 from .trees import FOLD, Tree
 
@@ -51,7 +50,7 @@ def matmul(
     `TooLarge`.
     """
     out = out or a.dtype
-    model = _model(a.dtype, accumulator, arithmetic)
+    model = arithmetic or NodeArithmetic(accumulator or a.dtype.accumulator)
     shape = _result_shape(a, b)
     model.require("matmul", a.dtype)
     _require_result(a.dtype, out)
@@ -65,19 +64,6 @@ def matmul(
         else:
             total = _over_tree(left, right, start, tree or FOLD, model)
     return cast(Array(model.accumulator, total), out)
-
-
-_usual_arithmetic = cache(NodeArithmetic)
-
-
-def _model(operands: DType, accumulator: DType | None, arithmetic: NodeArithmetic | None) -> NodeArithmetic:
-    if arithmetic is None:
-        return _usual_arithmetic(accumulator or operands.accumulator)
-    if accumulator not in (None, arithmetic.accumulator):
-        raise InvalidArgument(
-            "matmul", "accumulator", str(accumulator), f"{arithmetic.accumulator}, as arithmetic says"
-        )
-    return arithmetic
 
 
 def _result_shape(a: Array, b: Array) -> tuple[int, ...]:
@@ -117,13 +103,13 @@ def _operand(x: Array, model: NodeArithmetic) -> Values:
     return round_operand(entered.astype(np.float32)).astype(entered.dtype) if x.dtype.name == "tf32" else entered
 
 
-def _over_tree(a: Values, b: Values, start: Term, tree: Tree, model: NodeArithmetic) -> Values:
+def _over_tree(a: Values, b: Values, start: Values, tree: Tree, model: NodeArithmetic) -> Values:
     """Combine the products of all k, and the start value, by any tree; a term is a whole (..., M, N) array."""
 
-    def leaf(k: int) -> Term:
+    def leaf(k: int) -> Values:
         return model.leaf_product(a[..., :, k, None], b[..., k, None, :])
 
-    return model.settle(tree.over(a.shape[-1], start=True).evaluate(leaf, model.add, start))
+    return tree.over(a.shape[-1], start=True).evaluate(leaf, model.add, start)
 
 
 def _left_fold(a: Values, b: Values, start: Values) -> Values:

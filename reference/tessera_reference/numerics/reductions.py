@@ -227,11 +227,11 @@ def _over_tree(values: Values, axis: int, tree: Tree | None, model: NodeArithmet
     with np.errstate(all="ignore"):
         if tree in (PAIRWISE, FOLD) and len(rows):
             combine = pairwise if tree == PAIRWISE else fold
-            return model.settle(combine(rows, 0, lambda a, b: node([a, b])))
+            return combine(rows, 0, lambda a, b: node([a, b]))
         start = np.full(rows.shape[1:], neutral, model.accumulator.carrier)
         if start.size == 0 and tree.form != "explicit":
             return start
-        return model.settle(tree.over(len(rows)).evaluate(lambda k: rows[k, ...], node, start))
+        return tree.over(len(rows)).evaluate(lambda k: rows[k, ...], node, start)
 
 
 def _max_or_min(operation: str, x: Array, axis: int, keepdims: bool, combine: Combine) -> Array:

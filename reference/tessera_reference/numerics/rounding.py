@@ -63,9 +63,9 @@ def round_exact(value: Fraction, dtype: DType, overflow: Overflow = "saturate") 
     dtype = dtype.storage
     magnitude = abs(value)
     exponent = max(_floor_log2(magnitude), dtype.min_exponent) if magnitude else dtype.min_exponent
-    quantum = Fraction(2) ** (exponent - dtype.fraction_bits)
-    rounded = round(magnitude / quantum) * quantum  # of a Fraction: to nearest, ties to even
-    result = float(rounded) if rounded <= Fraction(dtype.max_finite) else _beyond(dtype, overflow)
+    steps = round(_scaled(magnitude, dtype.fraction_bits - exponent))  # of a Fraction: to nearest, ties to even
+    rounded = _scaled(Fraction(steps), exponent - dtype.fraction_bits)
+    result = float(rounded) if rounded <= dtype.max_finite else _beyond(dtype, overflow)
     return -result if value < 0 else result
 
 
@@ -150,7 +150,12 @@ def _beyond(dtype: DType, overflow: Overflow) -> float:
 
 def _floor_log2(value: Fraction) -> int:
     estimate = value.numerator.bit_length() - value.denominator.bit_length()
-    return estimate if Fraction(2) ** estimate <= value else estimate - 1
+    return estimate if _scaled(value, -estimate) >= 1 else estimate - 1
+
+
+def _scaled(value: Fraction, exponent: int) -> Fraction:
+    """Return value * 2**exponent."""
+    return Fraction(value.numerator << max(exponent, 0), value.denominator << max(-exponent, 0))
 
 
 def _to_float(array: Array, dtype: DType, overflow: Overflow) -> Values:
