@@ -51,18 +51,11 @@ class DrawnChooser(Chooser):
     """Decisions that hypothesis draws."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[int]], int]) -> None:
-        self._draw = draw
+        super().__init__()
+        self._drawn = draw
 
-    def below(self, bound: int) -> int:
-        """Return a number drawn by hypothesis."""
-        return self._draw(st.integers(0, bound - 1))
-
-    def place(self) -> int:
-        """Return 0: hypothesis records the places itself."""
-        return 0
-
-    def part(self, start: int) -> None:
-        """Do nothing: hypothesis records the parts itself."""
+    def _draw(self, bound: int) -> int:
+        return self._drawn(st.integers(0, bound - 1))
 
 
 @st.composite

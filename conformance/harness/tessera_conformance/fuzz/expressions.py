@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeAlias
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.fuzz import tree as t
@@ -79,19 +80,11 @@ def literal(dtype: str, chooser: Chooser) -> str:
     return chooser.pick(FLOAT_LITERALS)
 
 
-def concrete(type_: Type, sizes: Mapping[str, int]) -> Type:
-    """Return the type with numbers for its dimension names; unknown dimensions also have names in `sizes`."""
-    shape: tuple[Extent, ...] = tuple(e if isinstance(e, int) else sizes[e] for e in type_.shape)
-    return Type(type_.dtype, shape, type_.layout)
-
-
-def input_for(type_: Type, chooser: Chooser) -> Tensor:
-    """Return a tensor of a type without names: all ones, small values, or any bits."""
-    shape = tuple(extent for extent in type_.shape if isinstance(extent, int))
+def input_for(dtype: str, shape: tuple[int, ...], chooser: Chooser) -> Tensor:
+    """Return a tensor of all ones, small values, or any bits."""
     seed = chooser.below(1 << 16)
-    count = prod(shape) * ELEMENT_FORMATS[type_.dtype].words
-    words = [_word(type_.dtype, seed, bits) for bits in counter_bits(seed, count)]
-    return Tensor.from_words(type_.dtype, shape, words)
+    count = prod(shape) * ELEMENT_FORMATS[dtype].words
+    return Tensor.from_words(dtype, shape, [_word(dtype, seed, bits) for bits in counter_bits(seed, count)])
 
 
 def _word(dtype: str, seed: int, bits: int) -> int:
@@ -237,55 +230,69 @@ class Scope:
 
 
 COMPARISONS = ("<", "==", ">", "<=", ">=", "!=")
-INT32, BOOL = t.Type("int32"), t.Type("bool")
+INT32, BOOL = Type("int32"), Type("bool")
+
+
+Make: TypeAlias = "Callable[[Expressions, Type, bool], t.Expr]"
 
 
 @dataclass(frozen=True)
 class Production:
     """One way to make an expression of a type: its condition, its function, and its weight."""
 
-    applies: Callable[[t.Type], bool]
-    make: Callable[[Expressions, t.Type, bool], t.Expr]
-    weight: int = 1
-    feature: str = ""
+    applies: Callable[[Type], bool]
+    make: Make
+    weight: int
+    feature: str
+
+
+PRODUCTIONS: list[Production] = []
+
+
+def production(applies: Callable[[Type], bool], weight: int, feature: str = "") -> Callable[[Make], Make]:
+    """Add the decorated function to the productions, of the core or of a feature."""
+
+    def added(make: Make) -> Make:
+        PRODUCTIONS.append(Production(applies, make, weight, feature))
+        return make
+
+    return added
 
 
 class Expressions:
     """Makes expressions over a scope; `budget` limits the number of operators in the following ones."""
 
-    def __init__(self, scope: Scope, productions: tuple[Production, ...]) -> None:
+    def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.choose = scope.chooser
         self.budget = 0
-        self._productions = productions
-        self._applicable: dict[t.Type, list[Production]] = {}
+        self._applicable: dict[Type, list[Production]] = {}
 
-    def expr(self, type_: t.Type, typed: bool = True) -> t.Expr:
+    def expr(self, type_: Type, typed: bool = True) -> t.Expr:
         """Return an expression of the type."""
         start = self.choose.place()
         expression = self._expr(type_, typed)
         self.choose.part(start)
         return expression
 
-    def _expr(self, type_: t.Type, typed: bool) -> t.Expr:
+    def _expr(self, type_: Type, typed: bool) -> t.Expr:
         sized = not any(isinstance(extent, str) and extent.startswith("?") for extent in type_.shape)
         if self.budget <= 0 or not sized or not self.choose.below(3):
             return self.leaf(type_, typed)
         self.budget -= 1
-        options = self._applicable.get(type_)
-        if options is None:
-            options = [
+        if type_ not in self._applicable:
+            self._applicable[type_] = [
                 production
-                for production in (*PRODUCTIONS, *self._productions)
+                for production in PRODUCTIONS
                 if self.scope.around.has(production.feature) and production.applies(type_)
                 for _ in range(production.weight)
             ]
-            self._applicable[type_] = options
+        options = self._applicable[type_]
         return self.choose.pick(options).make(self, type_, typed) if options else self.leaf(type_, typed)
 
     # Leaves
 
-    def leaf(self, type_: t.Type, typed: bool = True) -> t.Expr:
+    def leaf(self, type_: Type, typed: bool = True) -> t.Expr:
         """Return a variable, a literal, a new parameter, or a tensor expression."""
         variables = self.scope.of_type(type_)
         unknown = not type_.is_static
@@ -298,7 +305,7 @@ class Expressions:
             return t.TensorValue(type_)
         return self._wanted(type_, typed, variables)
 
-    def _wanted(self, type_: t.Type, typed: bool, variables: list[Variable]) -> t.Expr:
+    def _wanted(self, type_: Type, typed: bool, variables: list[Variable]) -> t.Expr:
         new = None if variables and not type_.is_static else self.scope.parameter(type_)
         if new is not None:
             return t.Var(new.name)
@@ -308,7 +315,7 @@ class Expressions:
             return t.TensorValue(type_)
         if typed or type_.dtype in ("int32", "fp32", "bool"):
             return self.literal(type_.dtype, typed)
-        return t.Index(t.TensorValue(t.Type(type_.dtype, (1,))), (t.Literal("0"),))
+        return t.Index(t.TensorValue(Type(type_.dtype, (1,))), (t.Literal("0"),))
 
     def literal(self, dtype: str, typed: bool = True) -> t.Literal:
         """Return a literal; if the context gives it no type, one of its own type."""
@@ -317,7 +324,7 @@ class Expressions:
             text += ".0"
         return t.Literal(text)
 
-    def call(self, function: t.Function, sizes: dict[str, t.Extent]) -> t.Call:
+    def call(self, function: Function, sizes: dict[str, Extent]) -> t.Call:
         """Return a call; its arguments have the types of the parameters, with `sizes` for the dimensions' names.
 
         Arguments with defaults may be left out, and the last ones may be given by name (AMB-LANG-14).
@@ -327,20 +334,20 @@ class Expressions:
             if parameter.default is not None and self.choose.below(2):
                 break
             shape = tuple(self._size(extent, sizes) for extent in parameter.type.shape)
-            type_ = t.Type(parameter.type.dtype, shape, parameter.type.layout)
+            type_ = Type(parameter.type.dtype, shape, parameter.type.layout)
             arguments.append((parameter, self.expr(type_)))
         count = self.choose.below(len(arguments) + 1) if arguments and self.choose.chance(6) else len(arguments)
         named = tuple(t.Attribute(parameter.name, value, fixed=True) for parameter, value in arguments[count:])
         return t.Call(function.name, tuple(value for _, value in arguments[:count]), named, own=True)
 
-    def op(self, name: str, *operands: t.Type, **attributes: object) -> t.Call:
+    def op(self, name: str, *operands: Type, **attributes: object) -> t.Call:
         """Return a call of an operation on expressions of these types; an attribute that is None is left out."""
         given = tuple(
-            t.Attribute(key, t.Word(_written(value))) for key, value in attributes.items() if value is not None
+            t.Attribute(key, t.Literal(_written(value))) for key, value in attributes.items() if value is not None
         )
         return t.Call(f"op.{name}", tuple(self.expr(operand, False) for operand in operands), given)
 
-    def _size(self, extent: t.Extent, sizes: dict[str, t.Extent]) -> t.Extent:
+    def _size(self, extent: Extent, sizes: dict[str, Extent]) -> Extent:
         """Return a parameter's extent at a call: any number if it is unknown, the same number for equal names."""
         if isinstance(extent, int):
             return extent
@@ -350,7 +357,7 @@ class Expressions:
             sizes[extent] = self.choose.pick(self.scope.extents)
         return sizes[extent]
 
-    def index(self, extent: t.Extent) -> t.Expr:
+    def index(self, extent: Extent) -> t.Expr:
         """Return an index below the extent: a number, a loop's variable, or sometimes an int32 variable's value."""
         limit = extent if isinstance(extent, int) else 1
         variables = [variable for variable in self.scope.visible().values() if variable.type == INT32]
@@ -369,13 +376,17 @@ def _written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _arithmetic(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+# Expressions of the core: operators, calls of the module's functions, indices and slices.
+
+
+@production(is_number, 8)
+def _arithmetic(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return `+ - * /` of two operands of the type, or of one and a scalar."""
     choose = make.choose
     operator = choose.pick("+-*/")
     left = right = type_
     if type_.shape and choose.chance(3):
-        left, right = choose.shuffled([type_, t.Type(type_.dtype)])
+        left, right = choose.shuffled([type_, Type(type_.dtype)])
     if operator == "/" and kind_of(type_.dtype) == "int" and not choose.chance(6):
         return t.Binary("/", make.expr(type_, typed), t.Literal(choose.pick(INT_LITERALS[1:])))
     if left.shape or not type_.shape:
@@ -383,45 +394,36 @@ def _arithmetic(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
     return t.Binary(operator, make.expr(left), make.expr(right, typed))
 
 
-def _broadcast(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Return an operator on two shapes that NumPy broadcasts to the given one."""
-    choose = make.choose
-    shape = [1 if choose.below(2) else extent for extent in type_.shape][choose.below(len(type_.shape)) :]
-    if not shape:
-        return _arithmetic(make, type_, typed)
-    small = t.Type(type_.dtype, tuple(shape))
-    left, right = choose.shuffled([type_, small])
-    return t.Binary(choose.pick("+-*"), make.expr(left, typed), make.expr(right, typed))
-
-
-def _comparison(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Return a comparison of two numbers, of two tensors, or of a tensor and a scalar."""
-    choose = make.choose
-    operand = t.Type(make.scope.dtype(), type_.shape, type_.layout)
-    operator = choose.pick(COMPARISONS)
-    if type_.shape and choose.chance(4):
-        return t.Binary(operator, make.expr(operand, False), make.expr(t.Type(operand.dtype)))
-    if choose.chance(3):
-        return t.Binary(operator, make.expr(operand), make.expr(operand, False))
-    return t.Binary(operator, make.expr(operand, False), make.expr(operand))
-
-
-def _sign(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(is_number, 2)
+def _sign(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return an operand with a sign."""
     return t.Unary(make.choose.pick("-+"), make.expr(type_, typed))
 
 
-def _product(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(lambda type_: type_.dtype == "bool", 6)
+def _comparison(make: Expressions, type_: Type, typed: bool) -> t.Expr:
+    """Return a comparison of two numbers, of two tensors, or of a tensor and a scalar."""
+    choose = make.choose
+    operand = Type(make.scope.dtype(), type_.shape, type_.layout)
+    operator = choose.pick(COMPARISONS)
+    if type_.shape and choose.chance(4):
+        return t.Binary(operator, make.expr(operand, False), make.expr(Type(operand.dtype)))
+    left_typed = choose.chance(3)
+    return t.Binary(operator, make.expr(operand, left_typed), make.expr(operand, not left_typed))
+
+
+@production(lambda type_: is_number(type_) and len(type_.shape) >= 2, 4)
+def _product(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a matrix product; the result has the left operand's layout (LANG-15-04)."""
     *batch, m, n = type_.shape
     k = make.choose.pick(make.scope.extents)
-    left = t.Type(type_.dtype, (*batch, m, k), type_.layout)
-    right_shape = (*batch, k, n)
-    right = t.Type(type_.dtype, right_shape, make.scope.layout(right_shape))
-    return t.Binary("@", make.expr(left, False), make.expr(right, False))
+    left, right = (*batch, m, k), (*batch, k, n)
+    right_type = Type(type_.dtype, right, make.scope.layout(right))
+    return t.Binary("@", make.expr(Type(type_.dtype, left, type_.layout), False), make.expr(right_type, False))
 
 
-def _call(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(lambda type_: True, 3)
+def _call(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a call of a function of the module whose result can have the type."""
     options = []
     for function in make.scope.around.functions:
@@ -429,22 +431,35 @@ def _call(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
         sizes = unified(result, type_) if result is not None else None
         if sizes is not None:
             options.append((function, sizes))
-    if not options:
-        return make.leaf(type_, typed)
-    function, sizes = make.choose.pick(options)
-    return make.call(function, sizes)
+    return make.call(*make.choose.pick(options)) if options else make.leaf(type_, typed)
 
 
-def _element(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(lambda type_: type_.is_static and type_.layout == "row_major" and 0 not in type_.shape, 2)
+def _element(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return an indexed or sliced larger tensor (AMB-LANG-96)."""
     base, items = indexed(make, type_)
     return t.Index(make.expr(base, False), items)
 
 
-def indexed(make: Expressions, type_: t.Type) -> tuple[t.Type, tuple[t.Expr | t.Range, ...]]:
+@production(
+    lambda type_: is_number(type_) and bool(type_.shape) and type_.is_static and type_.layout == "row_major",
+    2,
+    "broadcasting-ops",
+)
+def _broadcast(make: Expressions, type_: Type, typed: bool) -> t.Expr:
+    """Return an operator on two shapes that NumPy broadcasts to the given one."""
+    choose = make.choose
+    shape = [1 if choose.below(2) else extent for extent in type_.shape][choose.below(len(type_.shape)) :]
+    if not shape:
+        return _arithmetic(make, type_, typed)
+    left, right = choose.shuffled([type_, Type(type_.dtype, tuple(shape))])
+    return t.Binary(choose.pick("+-*"), make.expr(left, typed), make.expr(right, typed))
+
+
+def indexed(make: Expressions, type_: Type) -> tuple[Type, tuple[t.Expr | t.Range, ...]]:
     """Return a tensor type, and indices and slices that select a part of the given type."""
     choose = make.choose
-    shape: list[t.Extent] = []
+    shape: list[Extent] = []
     items: list[t.Expr | t.Range] = []
     for position in range(len(type_.shape) + 1):
         if (not shape and position == len(type_.shape)) or (len(type_.shape) < 3 and choose.chance(4)):
@@ -456,41 +471,36 @@ def indexed(make: Expressions, type_: t.Type) -> tuple[t.Type, tuple[t.Expr | t.
             items.append(item)
     while len(items) > 1 and items[-1] == t.Range() and choose.below(2):
         items.pop()
-    return t.Type(type_.dtype, tuple(shape)), tuple(items)
+    return Type(type_.dtype, tuple(shape)), tuple(items)
 
 
-def _slice(make: Expressions, extent: t.Extent) -> tuple[t.Extent, t.Range]:
-    """Return an extent and a slice of it with the given number of elements."""
+def _slice(make: Expressions, extent: Extent) -> tuple[Extent, t.Range]:
+    """Return an extent and a slice of it with the given number of elements.
+
+    One with a negative step is between two literals, the end excluded, or of all elements.
+    """
     choose = make.choose
     if not isinstance(extent, int) or not extent or choose.below(3) == 0:
         return extent, t.Range()
     step = choose.pick((1, 1, 2, -1, -2))
     reach = (extent - 1) * abs(step) + 1
+    if step < 0 and choose.below(2):
+        return reach, t.Range(None, None, t.integer(step))
+    first = choose.below(2)
+    end = first + reach
     if step < 0:
-        return _slice_down(make, step, reach)
-    start = choose.below(2)
-    stop = start + reach
-    whole = stop + choose.below(2)
-    written_stop = None if stop == whole and choose.below(2) else t.Literal(str(stop))
-    written_step = t.Literal(str(step)) if step > 1 or choose.chance(4) else None
-    return whole, t.Range(t.Literal(str(start)) if start or choose.below(2) else None, written_stop, written_step)
+        return end + 1 + choose.below(2), t.Range(t.integer(end), t.integer(first), t.integer(step))
+    whole = end + choose.below(2)
+    stop = None if end == whole and choose.below(2) else t.integer(end)
+    written_step = t.integer(step) if step > 1 or choose.chance(4) else None
+    return whole, t.Range(t.integer(first) if first or choose.below(2) else None, stop, written_step)
 
 
-def _slice_down(make: Expressions, step: int, reach: int) -> tuple[t.Extent, t.Range]:
-    """Return an extent and a slice with a negative step: between two literals, the end excluded, or of all elements."""
-    backwards = t.Unary("-", t.Literal(str(-step)))
-    if make.choose.below(2):
-        return reach, t.Range(None, None, backwards)
-    end = make.choose.below(2)
-    start = end + reach
-    return start + 1 + make.choose.below(2), t.Range(t.Literal(str(start)), t.Literal(str(end)), backwards)
-
-
-def unified(result: t.Type, expected: t.Type) -> dict[str, t.Extent] | None:
+def unified(result: Type, expected: Type) -> dict[str, Extent] | None:
     """Return the sizes of dimension names for which the result has the expected type; None if there are none."""
     if (result.dtype, result.layout, len(result.shape)) != (expected.dtype, expected.layout, len(expected.shape)):
         return None
-    sizes: dict[str, t.Extent] = {}
+    sizes: dict[str, Extent] = {}
     for extent, extent_wanted in zip(result.shape, expected.shape, strict=True):
         if isinstance(extent, str):
             if extent.startswith("?") or sizes.setdefault(extent, extent_wanted) != extent_wanted:
@@ -500,60 +510,59 @@ def unified(result: t.Type, expected: t.Type) -> dict[str, t.Extent] | None:
     return sizes
 
 
-PRODUCTIONS = (
-    Production(is_number, _arithmetic, 8),
-    Production(is_number, _sign, 2),
-    Production(lambda type_: type_.dtype == "bool", _comparison, 6),
-    Production(lambda type_: is_number(type_) and len(type_.shape) >= 2, _product, 4),
-    Production(lambda type_: True, _call, 3),
-    Production(lambda type_: type_.is_static and type_.layout == "row_major" and 0 not in type_.shape, _element, 2),
-    Production(
-        lambda type_: is_number(type_) and bool(type_.shape) and type_.is_static and type_.layout == "row_major",
-        _broadcast,
-        2,
-        "broadcasting-ops",
-    ),
-)
-"""Productions of the core, and broadcasting; `operations` adds the calls of operations."""
-
 # Calls of operations, each with its operand and result types, and the feature that enables it.
 #
 # The core's are those that the documents name (AMB-LANG-101).
 
 
-ACTIVATIONS = ("sigmoid", "silu", "gelu")
 REDUCTIONS = {"float": ("sum", "mean", "max", "min", "prod", "logsumexp"), "int": ("sum", "max", "min", "prod")}
 
-Make = Callable[[Expressions, t.Type, bool], t.Expr]
+
+def _is_matrix(type_: Type) -> bool:
+    return len(type_.shape) >= 2 and type_.layout == "row_major"
 
 
-def _of_one(names: Sequence[str]) -> Make:
-    """Return a function of one operand of the given type."""
-    return lambda make, type_, typed: make.op(make.choose.pick(names), type_)
+def _is_float_tensor(type_: Type) -> bool:
+    return is_row_major(type_) and is_float(type_)
 
 
-def _power(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    return make.op("pow", type_, type_)
+def _is_reduced(type_: Type) -> bool:
+    small = len(type_.shape) < 3 and type_.layout == "row_major" and 0 not in type_.shape
+    return small and is_number(type_)
 
 
-def _softmax(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(_is_float_tensor, 2)
+def _softmax(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     rank = len(type_.shape)
     axis = make.choose.between(-rank, rank - 1)
     return make.op("softmax", type_, axis=axis if make.choose.below(2) else None)
 
 
-def _reduction(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+def _elementwise(weight: int, feature: str, *names: str) -> None:
+    """Add calls of operations on one operand of the given type."""
+    production(is_float, weight, feature)(lambda make, type_, typed: make.op(make.choose.pick(names), type_))
+
+
+_elementwise(2, "elementary-functions", *UNARY)
+production(is_float, 1, "elementary-functions")(lambda make, type_, typed: make.op("pow", type_, type_))
+_elementwise(1, "activations", "sigmoid", "silu", "gelu")
+_elementwise(1, "tensor-ops", "relu")
+
+
+@production(_is_reduced, 3, "reductions")
+def _reduction(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a reduction to the given type: over an additional axis, or over a kept axis of extent 1."""
     operand, attributes = _reduced(make, type_)
     return make.op(make.choose.pick(REDUCTIONS[kind_of(type_.dtype)]), operand, **attributes)
 
 
-def _largest(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    operand, attributes = _reduced(make, t.Type(make.scope.dtype(), type_.shape))
+@production(lambda type_: _is_reduced(type_) and type_.dtype == "int32", 1, "reductions")
+def _largest(make: Expressions, type_: Type, typed: bool) -> t.Expr:
+    operand, attributes = _reduced(make, Type(make.scope.dtype(), type_.shape))
     return make.op("argmax", operand, **attributes)
 
 
-def _reduced(make: Expressions, type_: t.Type) -> tuple[t.Type, dict[str, object]]:
+def _reduced(make: Expressions, type_: Type) -> tuple[Type, dict[str, object]]:
     """Return the operand of a reduction to the type, and its attributes."""
     choose = make.choose
     extent = choose.between(1, 4)
@@ -567,172 +576,93 @@ def _reduced(make: Expressions, type_: t.Type) -> tuple[t.Type, dict[str, object
         shape = (*type_.shape[:axis], extent, *type_.shape[axis:])
         keepdims = False if choose.chance(4) else None
     written = axis - rank if choose.chance(3) else axis
-    return t.Type(type_.dtype, shape), {"axis": written, "keepdims": keepdims}
+    return Type(type_.dtype, shape), {"axis": written, "keepdims": keepdims}
 
 
-def _transpose(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(lambda type_: _is_matrix(type_) and is_number(type_), 2, "tensor-ops")
+def _transpose(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a transposition: axes reversed, or in the order of `perm`."""
     if make.choose.below(2):
-        return make.op("transpose", t.Type(type_.dtype, type_.shape[::-1]))
+        return make.op("transpose", Type(type_.dtype, type_.shape[::-1]))
     axes = range(len(type_.shape))
     order = make.choose.shuffled(axes)
     shape = tuple(type_.shape[order.index(axis)] for axis in axes)
-    return make.op("transpose", t.Type(type_.dtype, shape), perm=order)
+    return make.op("transpose", Type(type_.dtype, shape), perm=order)
 
 
-def _cast(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(is_number, 3, "casts")
+def _cast(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a cast from any numeric dtype; `overflow` concerns fp8 (AMB-LANG-105)."""
     choose = make.choose
     dtype = choose.pick([number for number in NUMBERS if number != type_.dtype])
     narrow = type_.dtype.startswith("fp8") and choose.below(2)
     overflow = choose.pick(('"saturate"', '"nonfinite"')) if narrow else None
-    return make.op("cast", t.Type(dtype, type_.shape, type_.layout), dtype=type_.dtype, overflow=overflow)
+    return make.op("cast", Type(dtype, type_.shape, type_.layout), dtype=type_.dtype, overflow=overflow)
 
 
-def _wider_product(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(lambda type_: _is_matrix(type_) and type_.dtype == "fp32", 1, "matmul-out")
+def _wider_product(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a product of bf16 with an fp32 result (AMB-LANG-102)."""
     *batch, m, n = type_.shape
     k = make.choose.pick(make.scope.extents)
-    return make.op("matmul", t.Type("bf16", (*batch, m, k)), t.Type("bf16", (*batch, k, n)), out=type_.dtype)
+    return make.op("matmul", Type("bf16", (*batch, m, k)), Type("bf16", (*batch, k, n)), out=type_.dtype)
 
 
-def _fourier(name: str) -> Make:
-    """Return a transform, sometimes with a norm."""
+def _fourier(name: str, weight: int, feature: str) -> None:
+    """Add calls of a transform, sometimes with a norm."""
 
-    def made(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+    @production(lambda type_: is_row_major(type_) and kind_of(type_.dtype) == "complex", weight, feature)
+    def made(make: Expressions, type_: Type, typed: bool) -> t.Expr:
         norm = make.choose.pick(('"ortho"', '"backward"', '"forward"'))
         return make.op(name, type_, norm=norm if make.choose.below(2) else None)
 
-    return made
+
+_fourier("fft", 8, "extra-dtypes")
+_fourier("ifft", 4, "inverse-fft")
+
+# Calls of operations that select or move elements, beside those above (AMB-LANG-165).
 
 
-def _is_complex(type_: t.Type) -> bool:
-    return is_row_major(type_) and kind_of(type_.dtype) == "complex"
+def _is_plain(type_: Type) -> bool:
+    """True for a row-major tensor of numbers whose extents are known and not 0."""
+    return is_row_major(type_) and type_.is_static and is_number(type_)
 
 
-def _is_reduced(type_: t.Type) -> bool:
-    small = len(type_.shape) < 3 and type_.layout == "row_major" and 0 not in type_.shape
-    return small and is_number(type_)
+production(is_number, 1, "tensor-ops")(lambda make, type_, typed: make.op("abs", type_))
 
 
-def _is_matrix(type_: t.Type) -> bool:
-    return len(type_.shape) >= 2 and type_.layout == "row_major"
-
-
-OPERATIONS = (
-    Production(lambda type_: is_float(type_) and is_row_major(type_), _softmax, 2),
-    Production(is_float, _of_one(list(UNARY)), 2, "elementary-functions"),
-    Production(is_float, _power, 1, "elementary-functions"),
-    Production(is_float, _of_one(ACTIVATIONS), 1, "activations"),
-    Production(is_float, _of_one(["relu"]), 1, "tensor-ops"),
-    Production(_is_reduced, _reduction, 3, "reductions"),
-    Production(lambda type_: _is_reduced(type_) and type_.dtype == "int32", _largest, 1, "reductions"),
-    Production(lambda type_: _is_matrix(type_) and is_number(type_), _transpose, 2, "tensor-ops"),
-    Production(is_number, _cast, 3, "casts"),
-    Production(lambda type_: _is_matrix(type_) and type_.dtype == "fp32", _wider_product, 1, "matmul-out"),
-    Production(_is_complex, _fourier("fft"), 8, "extra-dtypes"),
-    Production(_is_complex, _fourier("ifft"), 4, "inverse-fft"),
-)
-
-# Calls of the operations of neural networks: norms, attention, random numbers, dropout.
-
-
-DRAWN = ("fp32", "bf16", "fp16", "fp64")
-"""Dtypes of random numbers."""
-
-
-def _norm(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Return op.layer_norm or op.rms_norm along an axis (AMB-LANG-170)."""
-    choose = make.choose
-    axis = choose.between(-len(type_.shape), -1)
-    vector = t.Type(type_.dtype, (type_.shape[axis],))
-    name, vectors = ("layer_norm", (vector, vector)) if choose.below(2) else ("rms_norm", (vector,))
-    written = axis if axis != -1 or choose.below(2) else None
-    return make.op(name, type_, *vectors, axis=written, eps="1e-3" if choose.chance(3) else None)
-
-
-def _attention(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Return op.flash_attention of the result's length, over one to three keys (AMB-LANG-177)."""
-    choose = make.choose
-    *batch, length, width = type_.shape
-    causal = choose.chance(3)
-    keys, depth = length if causal else choose.between(1, 3), choose.between(1, 3)
-    shapes = ((*batch, length, depth), (*batch, keys, depth), (*batch, keys, width))
-    block, scale = 2 if choose.chance(3) else None, 0.5 if choose.chance(3) else None
-    operands = (t.Type(type_.dtype, shape) for shape in shapes)
-    return make.op("flash_attention", *operands, causal=causal or None, block=block, scale=scale)
-
-
-def _drawn(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Return random numbers of the given shape, from the next stream or a named one (AMB-LANG-171)."""
-    name = make.choose.pick(("uniform", "normal"))
-    return make.op(name, shape=type_.shape, dtype=type_.dtype, **_source(make))
-
-
-def _dropout(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    return make.op("dropout", type_, rate=make.choose.pick(("0.5", "0.1", "0.0")), **_source(make))
-
-
-def _source(make: Expressions) -> dict[str, object]:
-    return {"seed": 7, "stream": 3} if make.choose.chance(3) else {}
-
-
-def _is_float_tensor(type_: t.Type) -> bool:
-    return is_row_major(type_) and is_float(type_)
-
-
-def _can_be_attended(type_: t.Type) -> bool:
-    return _is_float_tensor(type_) and len(type_.shape) >= 2 and type_.is_static
-
-
-def _can_be_drawn(type_: t.Type) -> bool:
-    return _is_float_tensor(type_) and type_.is_static and type_.dtype in DRAWN
-
-
-LAYERS = (
-    Production(_is_float_tensor, _norm, 2, "normalization"),
-    Production(_can_be_attended, _attention, 1, "fused-attention"),
-    Production(_can_be_drawn, _drawn, 1, "random-ops"),
-    Production(_is_float_tensor, _dropout, 1, "random-ops"),
-)
-
-# Calls of operations that select or move elements, beside those of `operations` (AMB-LANG-165).
-
-
-FEATURE = "tensor-ops"
-
-
-def _absolute(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    return make.op("abs", type_)
-
-
-def _extreme(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(is_number, 2, "tensor-ops")
+def _extreme(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return the maximum or minimum of two operands, or an operand clamped between two bounds."""
     if make.choose.chance(3):
         return make.op("clamp", type_, type_, type_)
     return make.op(make.choose.pick(("maximum", "minimum")), type_, type_)
 
 
-def _select(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    return make.op("select", t.Type("bool", type_.shape, type_.layout), type_, type_)
+@production(is_number, 2, "tensor-ops")
+def _select(make: Expressions, type_: Type, typed: bool) -> t.Expr:
+    return make.op("select", Type("bool", type_.shape, type_.layout), type_, type_)
 
 
-def _reshape(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(_is_plain, 1, "tensor-ops")
+def _reshape(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a reshape of the flat tensor, or of one with an additional axis of extent 1; one extent may be -1."""
     extents = list(_extents(type_))
     operand = (prod(extents),) if make.choose.below(2) else (*extents, 1)
     if make.choose.chance(3):
         extents[make.choose.below(len(extents))] = -1
-    return make.op("reshape", t.Type(type_.dtype, operand), shape=extents)
+    return make.op("reshape", Type(type_.dtype, operand), shape=extents)
 
 
-def _operations_broadcast(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(_is_plain, 1, "tensor-ops")
+def _called_broadcast(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     whole = _extents(type_)
     small = [1 if make.choose.below(2) else extent for extent in whole][make.choose.below(len(whole) + 1) :]
-    return make.op("broadcast", t.Type(type_.dtype, tuple(small)), shape=whole)
+    return make.op("broadcast", Type(type_.dtype, tuple(small)), shape=whole)
 
 
-def _concat(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(_is_plain, 1, "tensor-ops")
+def _concat(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a concatenation of two parts along an axis."""
     axis = make.choose.below(len(type_.shape))
     extent = _extents(type_)[axis]
@@ -741,34 +671,39 @@ def _concat(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
     return make.op("concat", *(_with_extent(type_, axis, size) for size in extents), axis=axis)
 
 
-def _pad(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(_is_plain, 1, "tensor-ops")
+def _pad(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a smaller tensor padded with zeros."""
     low, high, inner = [], [], []
     for extent in _extents(type_):
         low.append(make.choose.below(min(extent, 2)))
         high.append(make.choose.below(min(extent - low[-1], 2)))
         inner.append(extent - low[-1] - high[-1])
-    return make.op("pad", t.Type(type_.dtype, tuple(inner)), low=low, high=high)
+    return make.op("pad", Type(type_.dtype, tuple(inner)), low=low, high=high)
 
 
-def _iota(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(_is_plain, 1, "tensor-ops")
+def _iota(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("iota", shape=type_.shape, axis=make.choose.below(len(type_.shape)), dtype=type_.dtype)
 
 
-def _gather(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(_is_plain, 1, "tensor-ops")
+def _gather(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a gather of as many slices as the result has, from a tensor of one to three."""
     axis = make.choose.below(len(type_.shape))
     source = _with_extent(type_, axis, make.choose.between(1, 3))
-    return make.op("gather", source, t.Type("int32", (type_.shape[axis],)), axis=axis)
+    return make.op("gather", source, Type("int32", (type_.shape[axis],)), axis=axis)
 
 
-def _scatter_add(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(_is_plain, 1, "tensor-ops")
+def _scatter_add(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return one or two slices added along an axis."""
     axis, count = make.choose.below(len(type_.shape)), make.choose.between(1, 2)
-    return make.op("scatter_add", type_, t.Type("int32", (count,)), _with_extent(type_, axis, count), axis=axis)
+    return make.op("scatter_add", type_, Type("int32", (count,)), _with_extent(type_, axis, count), axis=axis)
 
 
-def _operations_slice(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
+@production(_is_plain, 1, "tensor-ops")
+def _called_slice(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a part of a tensor whose axes have up to two more elements."""
     starts, stops, whole = [], [], []
     for extent in _extents(type_):
@@ -776,30 +711,61 @@ def _operations_slice(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
         stops.append(starts[-1] + extent)
         whole.append(stops[-1] + make.choose.below(2))
     steps = [1] * len(whole) if make.choose.below(2) else None
-    return make.op("slice", t.Type(type_.dtype, tuple(whole)), starts=starts, stops=stops, steps=steps)
+    return make.op("slice", Type(type_.dtype, tuple(whole)), starts=starts, stops=stops, steps=steps)
 
 
-def _extents(type_: t.Type) -> list[int]:
+def _extents(type_: Type) -> list[int]:
     """Return the extents of a type without names."""
     return [extent for extent in type_.shape if isinstance(extent, int)]
 
 
-def _with_extent(type_: t.Type, axis: int, extent: int) -> t.Type:
+def _with_extent(type_: Type, axis: int, extent: int) -> Type:
     """Return the type with another extent along an axis."""
-    return t.Type(type_.dtype, (*type_.shape[:axis], extent, *type_.shape[axis + 1 :]))
+    return Type(type_.dtype, (*type_.shape[:axis], extent, *type_.shape[axis + 1 :]))
 
 
-def _is_plain(type_: t.Type) -> bool:
-    """True for a row-major tensor of numbers whose extents are known and not 0."""
-    return is_row_major(type_) and type_.is_static and is_number(type_)
+# Calls of the operations of neural networks: norms, attention, random numbers, dropout.
 
 
-MOVEMENT = (
-    Production(is_number, _absolute, 1, FEATURE),
-    Production(is_number, _extreme, 2, FEATURE),
-    Production(is_number, _select, 2, FEATURE),
-    *(
-        Production(_is_plain, make, 1, FEATURE)
-        for make in (_reshape, _operations_broadcast, _concat, _pad, _iota, _gather, _scatter_add, _operations_slice)
-    ),
-)
+RANDOM = ("fp32", "bf16", "fp16", "fp64")
+"""Dtypes of random numbers."""
+
+
+@production(_is_float_tensor, 2, "normalization")
+def _norm(make: Expressions, type_: Type, typed: bool) -> t.Expr:
+    """Return op.layer_norm or op.rms_norm along an axis (AMB-LANG-170)."""
+    choose = make.choose
+    axis = choose.between(-len(type_.shape), -1)
+    vector = Type(type_.dtype, (type_.shape[axis],))
+    name, vectors = ("layer_norm", (vector, vector)) if choose.below(2) else ("rms_norm", (vector,))
+    written = axis if axis != -1 or choose.below(2) else None
+    return make.op(name, type_, *vectors, axis=written, eps="1e-3" if choose.chance(3) else None)
+
+
+@production(lambda type_: _is_float_tensor(type_) and len(type_.shape) >= 2 and type_.is_static, 1, "fused-attention")
+def _attention(make: Expressions, type_: Type, typed: bool) -> t.Expr:
+    """Return op.flash_attention of the result's length, over one to three keys (AMB-LANG-177)."""
+    choose = make.choose
+    *batch, length, width = type_.shape
+    causal = choose.chance(3)
+    keys, depth = length if causal else choose.between(1, 3), choose.between(1, 3)
+    shapes = ((*batch, length, depth), (*batch, keys, depth), (*batch, keys, width))
+    block, scale = 2 if choose.chance(3) else None, 0.5 if choose.chance(3) else None
+    operands = (Type(type_.dtype, shape) for shape in shapes)
+    return make.op("flash_attention", *operands, causal=causal or None, block=block, scale=scale)
+
+
+@production(lambda type_: _is_float_tensor(type_) and type_.is_static and type_.dtype in RANDOM, 1, "random-ops")
+def _drawn(make: Expressions, type_: Type, typed: bool) -> t.Expr:
+    """Return random numbers of the given shape, from the next stream or a named one (AMB-LANG-171)."""
+    name = make.choose.pick(("uniform", "normal"))
+    return make.op(name, shape=type_.shape, dtype=type_.dtype, **_source(make))
+
+
+@production(_is_float_tensor, 1, "random-ops")
+def _dropout(make: Expressions, type_: Type, typed: bool) -> t.Expr:
+    return make.op("dropout", type_, rate=make.choose.pick(("0.5", "0.1", "0.0")), **_source(make))
+
+
+def _source(make: Expressions) -> dict[str, object]:
+    return {"seed": 7, "stream": 3} if make.choose.chance(3) else {}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.fuzz import expressions
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz.rendering import Style, plain, render
+from tessera_conformance.fuzz.rendering import TOKEN, render
 from tessera_conformance.fuzz.statements import GeneratedProgram
 from tessera_conformance.fuzz.tree import Chooser
 
@@ -23,113 +24,69 @@ _TABLES = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encodin
 
 
 class WrongText(NamedTuple):
-    """A mistake as tokens separated by blanks, with the categories that may refuse it."""
+    """A mistake, its text, and the categories that may refuse it."""
 
     what: str
     text: str
     categories: tuple[str, ...]
 
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """The tokens."""
-        return tuple(self.text.split(" "))
 
+MISTAKES, DECLARATIONS = (
+    [WrongText(what, entry["text"], tuple(entry["categories"])) for what, entry in _TABLES[table].items()]
+    for table in ("statements", "declarations")
+)
+"""Statements that are wrong in every place, and declarations that no module may hold."""
 
-def wrong_texts(table: str) -> tuple[WrongText, ...]:
-    """Return the entries of `statements` or `declarations`."""
-    return tuple(WrongText(what, entry["text"], tuple(entry["categories"])) for what, entry in _TABLES[table].items())
-
-
-_FRAGMENTS = ("numbers", "types", "statements")
-FRAGMENTS: Mapping[str, Sequence[str]] = {fragment: _TABLES["fragments"][fragment] for fragment in _FRAGMENTS}
+FRAGMENTS: Sequence[Sequence[str]] = [_TABLES["fragments"][name] for name in ("numbers", "types", "statements")]
 """Texts that a mutation inserts between tokens."""
 
 BRACKETS: Sequence[tuple[str, str]] = [(before, after) for before, after in _TABLES["fragments"]["brackets"]]
 """Pairs of texts that a mutation inserts before and after a token."""
 
-# Places between statements: the names visible there, and the program with statements inserted.
+# Places between statements, and the names visible there.
 
 
 @dataclass(frozen=True)
 class Slot:
     """A place before a statement or at the end of a block: the names with a value there, and the enclosing function."""
 
+    block: t.Block
+    place: int
     visible: Mapping[str, t.Type]
     function: t.Function
 
 
-def slots_of(program: t.Program) -> list[Slot]:
-    """Return every reachable place for a statement, in source order."""
-    walk = _Walk(None, ())
-    walk.program(program)
-    return walk.slots
+def slots_of(program: t.Program) -> Iterator[Slot]:
+    """Yield every reachable place for a statement, in source order."""
+    for module in program.modules:
+        constants = {constant.name: constant.type for constant in module.declarations if isinstance(constant, t.Let)}
+        for function in module.declarations:
+            if isinstance(function, t.Function):
+                parameters = {parameter.name: parameter.type for parameter in function.parameters}
+                yield from _slots(function.body, constants | parameters, function)
 
 
-def with_statements(program: t.Program, number: int, statements: Sequence[t.Stmt]) -> t.Program:
-    """Return the program with statements inserted into one of its slots."""
-    return _Walk(number, tuple(statements)).program(program)
-
-
-class _Walk:
-    """Visits a program once, counts its slots, and inserts statements into one of them."""
-
-    def __init__(self, target: int | None, statements: tuple[t.Stmt, ...]) -> None:
-        self.slots: list[Slot] = []
-        self._target = target
-        self._statements = statements
-
-    def program(self, program: t.Program) -> t.Program:
-        return t.Program(tuple(self._module(module) for module in program.modules))
-
-    def _module(self, module: t.Module) -> t.Module:
-        constants = {
-            declaration.name: declaration.type for declaration in module.declarations if isinstance(declaration, t.Let)
-        }
-        declarations = [
-            self._function(declaration, constants) if isinstance(declaration, t.Function) else declaration
-            for declaration in module.declarations
-        ]
-        return t.Module(module.name, tuple(declarations))
-
-    def _function(self, function: t.Function, constants: Mapping[str, t.Type]) -> t.Function:
-        visible = {**constants, **{parameter.name: parameter.type for parameter in function.parameters}}
-        body = self._block(function.body, visible, function)
-        return replace(function, body=body)
-
-    def _block(self, block: t.Block, outer: Mapping[str, t.Type], function: t.Function) -> t.Block:
-        visible = dict(outer)
-        pending: dict[str, t.Type] = {}
-        statements: list[t.Stmt] = []
-        for statement in block:
-            statements += self._slot(visible, function)
-            statements.append(self._inside(statement, visible, function))
-            if isinstance(statement, t.Let) and statement.value is None:
-                pending[statement.name] = statement.type
-                visible.pop(statement.name, None)
-            elif isinstance(statement, t.Let):
-                visible[statement.name] = statement.type
-            visible.update(pending if isinstance(statement, t.Assign | t.If) else {})
-        if not block or not ends(block[-1]):
-            statements += self._slot(visible, function)
-        return tuple(statements)
-
-    def _slot(self, visible: Mapping[str, t.Type], function: t.Function) -> tuple[t.Stmt, ...]:
-        self.slots.append(Slot(dict(visible), function))
-        return self._statements if len(self.slots) - 1 == self._target else ()
-
-    def _inside(self, statement: t.Stmt, visible: Mapping[str, t.Type], function: t.Function) -> t.Stmt:
+def _slots(block: t.Block, outer: Mapping[str, t.Type], function: t.Function) -> Iterator[Slot]:
+    visible = dict(outer)
+    pending: dict[str, t.Type] = {}
+    for place, statement in enumerate(block):
+        yield Slot(block, place, dict(visible), function)
         match statement:
-            case t.If(condition, then, otherwise):
-                first = self._block(then, visible, function)
-                second = None if otherwise is None else self._block(otherwise, visible, function)
-                return t.If(condition, first, second)
-            case t.For():
-                inner = {**visible, statement.name: t.Type("int32")}
-                body = self._block(statement.body, inner, function)
-                return replace(statement, body=body)
-            case t.While(condition, body):
-                return t.While(condition, self._block(body, visible, function))
-        return statement
+            case t.If(_, then, otherwise):
+                for inner in (then,) if otherwise is None else (then, otherwise):
+                    yield from _slots(inner, visible, function)
+            case t.For(name=name, body=body):
+                yield from _slots(body, visible | {name: expressions.INT32}, function)
+            case t.While(_, body):
+                yield from _slots(body, visible, function)
+            case t.Let(name, type_, None):
+                pending[name] = type_
+                visible.pop(name, None)
+            case t.Let(name, type_):
+                visible[name] = type_
+        visible |= pending if isinstance(statement, t.Assign | t.If) else {}
+    if not block or not ends(block[-1]):
+        yield Slot(block, len(block), visible, function)
 
 
 def ends(statement: t.Stmt) -> bool:
@@ -141,33 +98,60 @@ def ends(statement: t.Stmt) -> bool:
     return isinstance(statement, t.Return)
 
 
-# Statements that are wrong in every place, and statements that are wrong about a name in scope.
+# Statements that are wrong about a name in scope.
 
 
 TYPES, SHAPES, EITHER = ("types",), ("shapes",), ("types", "shapes")
 
-MISTAKES = wrong_texts("statements")
-
 
 class NamedMistake(NamedTuple):
-    """A wrong statement about a name in scope: the mistake, the candidate names, the statement, the categories."""
+    """A wrong statement about a visible name: the mistake, its condition, the statement, the categories."""
 
     what: str
-    names: Callable[[Slot], Sequence[str]]
+    applies: Callable[[Slot, str], bool]
     make: Callable[[Chooser, Slot, str], t.Stmt]
     categories: tuple[str, ...]
 
 
-def _visible(slot: Slot) -> list[str]:
-    return list(slot.visible)
+MISTAKES_WITH_NAMES: list[NamedMistake] = []
 
 
-def _static_tensors(slot: Slot) -> list[str]:
-    return [name for name, type_ in slot.visible.items() if type_.shape and type_.is_static]
+def _mistake(
+    what: str, categories: tuple[str, ...], applies: Callable[[Slot, str], bool] = lambda slot, name: True
+) -> Callable[[Callable[[Chooser, Slot, str], t.Stmt]], None]:
+    """Add the decorated function, which returns a wrong statement about a name for which the mistake applies."""
+    return lambda make: MISTAKES_WITH_NAMES.append(NamedMistake(what, applies, make, categories))
 
 
-def _no_conditions(slot: Slot) -> list[str]:
-    return [name for name, type_ in slot.visible.items() if type_ != t.Type("bool")]
+@_mistake("another dtype than the name's", TYPES)
+def _other_dtype(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    type_ = slot.visible[name]
+    other = chooser.pick([number for number in (*expressions.NUMBERS, "bool") if number != type_.dtype])
+    return t.Let("bad", t.Type(other, type_.shape, type_.layout), t.Var(name))
+
+
+@_mistake(
+    "another extent than the name's",
+    SHAPES,
+    lambda slot, name: bool(slot.visible[name].shape) and slot.visible[name].is_static,
+)
+def _other_extent(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    type_ = slot.visible[name]
+    first, *rest = type_.shape
+    assert isinstance(first, int)
+    return t.Let("bad", t.Type(type_.dtype, (first + 1, *rest), type_.layout), t.Var(name))
+
+
+@_mistake("another rank than the name's", EITHER)
+def _other_rank(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    type_ = slot.visible[name]
+    return t.Let("bad", t.Type(type_.dtype, () if type_.shape else (1,)), t.Var(name))
+
+
+@_mistake("a condition that is none", EITHER, lambda slot, name: slot.visible[name] != expressions.BOOL)
+def _no_condition(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
+    statements: tuple[t.Stmt, ...] = (t.If(t.Var(name), []), t.While(t.Var(name), []), t.Assert(t.Var(name)))
+    return chooser.pick(statements)
 
 
 def _other_numbers(slot: Slot, name: str) -> list[str]:
@@ -176,77 +160,29 @@ def _other_numbers(slot: Slot, name: str) -> list[str]:
     return [other for other, dtype in numbers.items() if name in numbers and dtype != numbers[name]]
 
 
-def _in_two_dtypes(slot: Slot) -> list[str]:
-    return [name for name in slot.visible if _other_numbers(slot, name)]
-
-
-def _with_result(slot: Slot) -> list[str]:
-    return [slot.function.name] if slot.function.result is not None else []
-
-
-def _other_dtype(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """Declare its value with another dtype."""
-    type_ = slot.visible[name]
-    other = chooser.pick([number for number in (*expressions.NUMBERS, "bool") if number != type_.dtype])
-    return t.Let("bad", t.Type(other, type_.shape, type_.layout), t.Var(name))
-
-
-def _other_extent(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """Declare its value with a first dimension one larger."""
-    type_ = slot.visible[name]
-    first, *rest = type_.shape
-    assert isinstance(first, int)
-    return t.Let("bad", t.Type(type_.dtype, (first + 1, *rest), type_.layout), t.Var(name))
-
-
-def _other_rank(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """Declare its value as a tensor instead of a scalar, or the other way round."""
-    type_ = slot.visible[name]
-    return t.Let("bad", t.Type(type_.dtype, () if type_.shape else (1,)), t.Var(name))
-
-
-def _no_condition(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """Use a value that is no bool as a condition."""
-    statements: tuple[t.Stmt, ...] = (t.If(t.Var(name), ()), t.While(t.Var(name), ()), t.Assert(t.Var(name)))
-    return chooser.pick(statements)
-
-
+@_mistake("two dtypes in one operator", EITHER, lambda slot, name: bool(_other_numbers(slot, name)))
 def _two_dtypes(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """Use two names of different dtypes in one operator."""
     other = t.Var(chooser.pick(_other_numbers(slot, name)))
     return t.Let("bad", slot.visible[name], t.Binary(chooser.pick("+-*/"), t.Var(name), other))
 
 
-def _assigned(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    return t.Assign(name, (), t.Literal('"text"'))
+_mistake("a string assigned", TYPES)(lambda chooser, slot, name: t.Assign(name, (), t.Literal('"text"')))
 
 
+@_mistake("an index more than dimensions", EITHER)
 def _too_many_indices(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """Use one index more than there are dimensions."""
     type_ = slot.visible[name]
     items = (t.Literal("0"),) * (len(type_.shape) + 1)
     return t.Let("bad", t.Type(type_.dtype), t.Index(t.Var(name), items))
 
 
-def _called(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    return t.Call(name, (), own=True)
+_mistake("a value called", TYPES)(lambda chooser, slot, name: t.Call(name, (), own=True))
 
 
+@_mistake("a return without a value", TYPES, lambda slot, name: slot.function.result is not None)
 def _empty_return(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    return t.If(t.Literal("true"), (t.Return(()),))
+    return t.If(t.Literal("true"), [t.Return(())])
 
-
-MISTAKES_WITH_NAMES = (
-    NamedMistake("another dtype than the name's", _visible, _other_dtype, TYPES),
-    NamedMistake("another extent than the name's", _static_tensors, _other_extent, SHAPES),
-    NamedMistake("another rank than the name's", _visible, _other_rank, EITHER),
-    NamedMistake("a condition that is none", _no_conditions, _no_condition, EITHER),
-    NamedMistake("two dtypes in one operator", _in_two_dtypes, _two_dtypes, EITHER),
-    NamedMistake("a string assigned", _visible, _assigned, TYPES),
-    NamedMistake("an index more than dimensions", _visible, _too_many_indices, EITHER),
-    NamedMistake("a value called", _visible, _called, TYPES),
-    NamedMistake("a return without a value", _with_result, _empty_return, TYPES),
-)
 
 # Programs known to be illegal: a legal one with one statement, declaration, token or word added or removed.
 #
@@ -256,108 +192,88 @@ MISTAKES_WITH_NAMES = (
 Broken = tuple[str, str, tuple[str, ...]]
 """The mutation, the text, and the categories."""
 
-SYNTAX, KINDS_OF_TYPES = ("syntax",), ("types",)
+SYNTAX = ("syntax",)
 NEEDED = frozenset("{}();")
 """Tokens that every program needs."""
 DECLARING = frozenset({"module", "func", "kernel", "type", "let"})
 """Words before a declared name."""
 
-DECLARATIONS = wrong_texts("declarations")
-"""Declarations that no module may hold."""
-
 
 def break_program(program: GeneratedProgram, chooser: Chooser) -> Broken:
     """Return a legal program with one mistake in it."""
-    return chooser.pick(WAYS)(program, chooser)
+    return chooser.pick(WAYS)(copy.deepcopy(program.tree), chooser)
 
 
-def _statement(program: GeneratedProgram, chooser: Chooser) -> Broken:
+def _statement(tree: t.Program, chooser: Chooser) -> Broken:
     """Insert a wrong statement in a reachable place."""
-    slots = slots_of(program.tree)
-    number = chooser.below(len(slots))
-    slot = slots[number]
-    named = [mistake for mistake in MISTAKES_WITH_NAMES if mistake.names(slot)]
+    slot = chooser.pick(list(slots_of(tree)))
+    options = [(it, [name for name in slot.visible if it.applies(slot, name)]) for it in MISTAKES_WITH_NAMES]
+    named = [(mistake, names) for mistake, names in options if names]
     if named and chooser.below(2):
-        mistake = chooser.pick(named)
-        statement = mistake.make(chooser, slot, chooser.pick(mistake.names(slot)))
-        what, categories = mistake.what, mistake.categories
+        (what, _, make, categories), names = chooser.pick(named)
+        statement = make(chooser, slot, chooser.pick(names))
     else:
-        wrong = chooser.pick(MISTAKES)
-        statement, what, categories = t.Raw(wrong.tokens), wrong.what, wrong.categories
-    return what, _text(with_statements(program.tree, number, [statement])), categories
+        what, text, categories = chooser.pick(MISTAKES)
+        statement = t.Raw(text)
+    slot.block.insert(slot.place, statement)
+    return what, render(tree), categories
 
 
-def _declaration(program: GeneratedProgram, chooser: Chooser) -> Broken:
+def _declaration(tree: t.Program, chooser: Chooser) -> Broken:
     """Append a wrong declaration to a module."""
-    wrong = chooser.pick(DECLARATIONS)
-    *others, last = program.tree.modules
-    module = t.Module(last.name, (*last.declarations, t.Raw(wrong.tokens)))
-    return wrong.what, _text(t.Program((*others, module))), wrong.categories
+    what, text, categories = chooser.pick(DECLARATIONS)
+    tree.modules[-1].declarations.append(t.Raw(text))
+    return what, render(tree), categories
 
 
-def _token(program: GeneratedProgram, chooser: Chooser) -> Broken:
+def _token(tree: t.Program, chooser: Chooser) -> Broken:
     """Remove one token that every program needs."""
-    tokens = list(render(program.tree, Style()).tokens)
-    place = chooser.pick([place for place, token in enumerate(tokens) if token in NEEDED])
-    dropped = tokens.pop(place)
+    tokens = TOKEN.findall(render(tree))
+    dropped = tokens.pop(chooser.pick([place for place, token in enumerate(tokens) if token in NEEDED]))
     return f"{dropped} dropped", " ".join(tokens) + "\n", SYNTAX
 
 
-def _word(program: GeneratedProgram, chooser: Chooser) -> Broken:
+def _word(tree: t.Program, chooser: Chooser) -> Broken:
     """Use a reserved word as a declared name."""
-    tokens = list(render(program.tree, Style()).tokens)
-    place = chooser.pick([place for place, token in enumerate(tokens) if place and tokens[place - 1] in DECLARING])
+    tokens = TOKEN.findall(render(tree))
+    place = 1 + chooser.pick([place for place, token in enumerate(tokens) if token in DECLARING])
     tokens[place] = chooser.pick(RESERVED)
     return f"reserved word {tokens[place]}", " ".join(tokens) + "\n", SYNTAX
 
 
-def _twice(program: GeneratedProgram, chooser: Chooser) -> Broken:
+def _twice(tree: t.Program, chooser: Chooser) -> Broken:
     """Repeat a declaration of a module (AMB-LANG-86)."""
-    module, *others = program.tree.modules
-    again = chooser.pick(module.declarations)
-    tree = t.Program((t.Module(module.name, (*module.declarations, again)), *others))
-    return "declared twice", _text(tree), (*KINDS_OF_TYPES, "distributed")
+    declarations = tree.modules[0].declarations
+    declarations.append(chooser.pick(declarations))
+    return "declared twice", render(tree), (*TYPES, "distributed")
 
 
-def _no_return(program: GeneratedProgram, chooser: Chooser) -> Broken:
+def _no_return(tree: t.Program, chooser: Chooser) -> Broken:
     """Remove the return from the end of a func with an annotated result (AMB-LANG-93)."""
-    return _on_function(program, chooser, "no return at the end", lambda function: function.body[:-1])
+    return _with_end(tree, chooser, "no return at the end", [])
 
 
-def _declared_empty_return(program: GeneratedProgram, chooser: Chooser) -> Broken:
+def _declared_empty_return(tree: t.Program, chooser: Chooser) -> Broken:
     """Return no value from a func with an annotated result."""
-    return _on_function(program, chooser, "an empty return", lambda function: (*function.body[:-1], t.Return(())))
+    return _with_end(tree, chooser, "an empty return", [t.Return(())])
 
 
-def _on_function(
-    program: GeneratedProgram, chooser: Chooser, what: str, change: Callable[[t.Function], t.Block]
-) -> Broken:
-    """Replace the body of a func with an annotated result; without such a func, insert a wrong statement."""
-    module, *others = program.tree.modules
-    places = [
-        place
-        for place, declaration in enumerate(module.declarations)
-        if isinstance(declaration, t.Function)
-        and declaration.result is not None
-        and isinstance(declaration.body[-1], t.Return)
+def _with_end(tree: t.Program, chooser: Chooser, what: str, end: t.Block) -> Broken:
+    """Replace the return of a func with an annotated result; without such a func, insert a wrong statement."""
+    bodies = [
+        function.body
+        for function in tree.modules[0].declarations
+        if isinstance(function, t.Function) and function.result is not None and isinstance(function.body[-1], t.Return)
     ]
-    if not places:
-        return _statement(program, chooser)
-    place = chooser.pick(places)
-    declarations = list(module.declarations)
-    function = declarations[place]
-    assert isinstance(function, t.Function)
-    changed = replace(function, body=change(function))
-    assert not (changed.body and ends(changed.body[-1])) or what == "an empty return"
-    declarations[place] = changed
-    return what, _text(t.Program((t.Module(module.name, tuple(declarations)), *others))), KINDS_OF_TYPES
+    if not bodies:
+        return _statement(tree, chooser)
+    body = chooser.pick(bodies)
+    body[-1:] = end
+    assert end or not body or not ends(body[-1])
+    return what, render(tree), TYPES
 
 
-def _text(tree: t.Program) -> str:
-    return plain(render(tree, Style()))
-
-
-WAYS: tuple[Callable[[GeneratedProgram, Chooser], Broken], ...] = (
+WAYS: tuple[Callable[[t.Program, Chooser], Broken], ...] = (
     *(_statement,) * 6,
     *(_declaration,) * 2,
     _token,
@@ -391,12 +307,11 @@ _TOKEN = re.compile(r'"[^"]*"|[A-Za-z_]\w*|\d[\w.]*|\s+|.', re.DOTALL)
 
 def mutate(source: str, chooser: Chooser) -> str:
     """Return the text after one small change, or after one to four of any kind."""
-    text = source
     if chooser.chance(2):
-        return _of_its_sort(text, chooser)[:LONGEST]
+        return _of_its_sort(source, chooser)[:LONGEST]
     for _ in range(chooser.pick((1, 1, 2, 1, 3, 4))):
-        text = chooser.pick(MUTATIONS)(text, chooser)[:LONGEST]
-    return text
+        source = chooser.pick(MUTATIONS)(source, chooser)[:LONGEST]
+    return source
 
 
 def tokens_of(text: str) -> list[str]:
@@ -449,7 +364,7 @@ def _sort(token: str) -> str | None:
 def _put_in(text: str, choose: Chooser) -> str:
     tokens = tokens_of(text)
     start, count = choose.below(len(tokens) + 1), choose.below(2)
-    options = choose.pick((SIGNS, WORDS, *FRAGMENTS.values(), STRINGS, CHARACTERS))
+    options = choose.pick((SIGNS, WORDS, *FRAGMENTS, STRINGS, CHARACTERS))
     return "".join([*tokens[:start], choose.pick(options), *tokens[start + count :]])
 
 

@@ -8,10 +8,10 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tessera_conformance.cases import parse_shard
 from tessera_conformance.documents import read_json
@@ -43,34 +43,32 @@ from tessera_conformance.transports.locate import FORMS, locate
 T = TypeVar("T")
 
 
-Stretch = tuple[int, int]
+def limited(keeps: Callable[[list[T]], bool], attempts: int) -> Callable[[list[T]], bool]:
+    """Return the same question, which after so many attempts is not asked again: the answer is no."""
+    left = iter(range(attempts))
+    return lambda tried: next(left, None) is not None and keeps(tried)
 
 
 def pruned(
     numbers: Sequence[int],
-    parts_of: Callable[[list[int]], Sequence[Stretch]],
+    parts_of: Callable[[list[int]], Sequence[tuple[int, int]]],
     keeps: Callable[[list[int]], bool],
     attempts: int,
 ) -> list[int]:
     """Return decisions without as many parts as possible, or with their simplest choices; longest parts go first."""
-    best, left, smaller = list(numbers), attempts, True
-    while smaller:
-        smaller = False
-        for start, end in sorted(parts_of(best), key=lambda part: part[0] - part[1]):
-            for instead in ([], [0]):
-                tried = [*best[:start], *instead, *best[end:]]
-                if len(tried) >= len(best):
-                    continue
-                if left <= 0:
-                    return best
-                left -= 1
-                smaller = keeps(tried)
-                if smaller:
-                    break
-            if smaller:
-                best = tried
-                break
-    return best
+    best, keeps = list(numbers), limited(keeps, attempts)
+    while True:
+        parts = sorted(parts_of(best), key=lambda part: part[0] - part[1])
+        smaller = (
+            [*best[:start], *instead, *best[end:]]
+            for start, end in parts
+            for instead in ([], [0])
+            if len(instead) < end - start
+        )
+        tried = next(filter(keeps, smaller), None)
+        if tried is None:
+            return best
+        best = tried
 
 
 SMALL_PARTS = 8
@@ -79,14 +77,11 @@ SMALL_PARTS = 8
 
 def shorter(items: Sequence[T], keeps: Callable[[list[T]], bool], attempts: int) -> list[T]:
     """Return fewer items with the same problem: without halves, quarters and so on, then without every small part."""
-    best, left = list(items), attempts
+    best, keeps = list(items), limited(keeps, attempts)
     for size in _sizes(len(best)):
         place = 0
         while place < len(best):
-            if left <= 0:
-                return best
             tried = best[:place] + best[place + size :]
-            left -= 1
             if keeps(tried):
                 best = tried
             else:
@@ -105,17 +100,12 @@ def _sizes(count: int) -> list[int]:
 
 def simpler(numbers: Sequence[int], keeps: Callable[[list[int]], bool], attempts: int) -> list[int]:
     """Return numbers as near to 0 as the problem allows: each is tried as 0, then as its half."""
-    best, left = list(numbers), attempts
+    best, keeps = list(numbers), limited(keeps, attempts)
     for place, number in enumerate(best):
-        for smaller in dict.fromkeys((0, number // 2)):
-            if left <= 0:
-                return best
-            if smaller < best[place]:
-                left -= 1
-                tried = [*best[:place], smaller, *best[place + 1 :]]
-                if keeps(tried):
-                    best = tried
-                    break
+        smaller = (
+            [*best[:place], half, *best[place + 1 :]] for half in dict.fromkeys((0, number // 2)) if half < number
+        )
+        best = next(filter(keeps, smaller), best)
     return best
 
 
@@ -152,7 +142,17 @@ def save(finding: Finding, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     slug = re.sub(r"[^a-z0-9]+", "-", finding.problem.name.lower()).strip("-")[:40]
     path = folder / f"{finding.seed}-{finding.index}-{slug}.json"
-    path.write_text(json.dumps(_message(finding), indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
+    message = {
+        "format": FORMAT,
+        "implementation": finding.implementation,
+        "seed": finding.seed,
+        "index": finding.index,
+        "features": list(finding.features),
+        "problem": vars(finding.problem),
+        "minimal": trial_message(finding.minimal),
+        "trial": trial_message(finding.trial),
+    }
+    path.write_text(json.dumps(message, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
     path.with_suffix(".tsr").write_bytes(finding.minimal.subject.source.encode("utf-8", "surrogatepass"))
     return path
 
@@ -160,36 +160,20 @@ def save(finding: Finding, folder: Path) -> Path:
 def load(path: Path) -> Finding:
     """Return the finding in a file. Raises `MalformedFinding` for another content, `OSError` if it cannot be read."""
     try:
-        return _finding(read_json(path.read_text(encoding="utf-8")))
+        message = read_json(path.read_text(encoding="utf-8"))
+        if message["format"] != FORMAT:
+            raise ValueError(f"format {message['format']!r}")
+        return Finding(
+            str(message["implementation"]),
+            int(message["seed"]),
+            int(message["index"]),
+            tuple(message["features"]),
+            Problem(str(message["problem"]["name"]), str(message["problem"]["detail"])),
+            trial_from(message["trial"]),
+            trial_from(message["minimal"]),
+        )
     except (KeyError, TypeError, ValueError, AttributeError, MalformedTensor) as error:
         raise MalformedFinding(f"{path}: no finding of format {FORMAT}: {error}") from None
-
-
-def _message(finding: Finding) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "implementation": finding.implementation,
-        "seed": finding.seed,
-        "index": finding.index,
-        "features": list(finding.features),
-        "problem": {"name": finding.problem.name, "detail": finding.problem.detail},
-        "minimal": trial_message(finding.minimal),
-        "trial": trial_message(finding.trial),
-    }
-
-
-def _finding(message: Mapping[str, Any]) -> Finding:
-    if message["format"] != FORMAT:
-        raise ValueError(f"format {message['format']!r}")
-    return Finding(
-        str(message["implementation"]),
-        int(message["seed"]),
-        int(message["index"]),
-        tuple(message["features"]),
-        Problem(str(message["problem"]["name"]), str(message["problem"]["detail"])),
-        trial_from(message["trial"]),
-        trial_from(message["minimal"]),
-    )
 
 
 # Runs trials against one implementation, counts its answers, and shrinks the findings.
@@ -212,10 +196,10 @@ class Plan:
     features: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = KINDS
 
-    def indices(self) -> Iterator[int]:
+    def indices(self) -> range:
         """Return the numbers of the trials."""
         number, shards = self.shard
-        return iter(range(number - 1, self.count, shards))
+        return range(number - 1, self.count, shards)
 
     def trial(self, index: int) -> tuple[Trial, list[int]]:
         """Return a trial, and the decisions that produced it."""
@@ -262,13 +246,13 @@ def reduced(session: Session, plan: Plan, trial: Trial, tape: list[int], problem
     """Return a smaller trial with the same problem: from fewer decisions, and a mutated text from fewer tokens too."""
     attempts = PATIENCE if problem.name == "hang" else ATTEMPTS
 
-    def remade(decisions: list[int]) -> Trial:
-        return make_trial(TapeChooser(decisions), plan.features, plan.kinds)
-
     def parts_of(decisions: list[int]) -> list[tuple[int, int]]:
         chooser = TapeChooser(decisions)
         make_trial(chooser, plan.features, plan.kinds)
         return chooser.parts
+
+    def remade(decisions: list[int]) -> Trial:
+        return make_trial(TapeChooser(decisions), plan.features, plan.kinds)
 
     def same(other: Trial) -> bool:
         outcome = tried(session, other, Tally())
@@ -282,12 +266,11 @@ def reduced(session: Session, plan: Plan, trial: Trial, tape: list[int], problem
     best = remade(pruned(smaller, parts_of, keeps, attempts))
     if trial.kind != "mutant":
         return best
-    tokens = shorter(tokens_of(best.subject.source), lambda rest: same(_with_source(best, rest)), attempts)
-    return _with_source(best, tokens)
 
+    def of_tokens(tokens: list[str]) -> Trial:
+        return replace(best, subject=replace(best.subject, source="".join(tokens)))
 
-def _with_source(trial: Trial, tokens: Collection[str]) -> Trial:
-    return replace(trial, subject=replace(trial.subject, source="".join(tokens)))
+    return of_tokens(shorter(tokens_of(best.subject.source), lambda rest: same(of_tokens(rest)), attempts))
 
 
 # The command line `tessera-conformance fuzz`: generated programs against one implementation.

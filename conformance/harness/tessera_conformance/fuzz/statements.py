@@ -11,9 +11,6 @@ from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.expressions import (
     BOOL,
     INT32,
-    LAYERS,
-    MOVEMENT,
-    OPERATIONS,
     PRODUCTIONS,
     Expressions,
     Scope,
@@ -21,7 +18,7 @@ from tessera_conformance.fuzz.expressions import (
     Variable,
     indexed,
 )
-from tessera_conformance.fuzz.rendering import Style, names_of, odd, plain, render
+from tessera_conformance.fuzz.rendering import Style, names_of, odd, render
 from tessera_conformance.fuzz.tree import Chooser, Names, renaming
 from tessera_conformance.tensors import Tensor
 
@@ -46,11 +43,9 @@ OPERATORS = (0, 1, 1, 2, 2, 3, 5)
 DIFFERENTIABLE = ("fp32", "fp64", "bf16", "fp16")
 
 
-CALLS = (*OPERATIONS, *MOVEMENT, *LAYERS)
-
 FEATURES = sorted(
     {"annotations", "mesh-collectives", "mesh-execution", "zero-sizes"}.union(
-        production.feature for production in (*PRODUCTIONS, *CALLS) if production.feature
+        production.feature for production in PRODUCTIONS if production.feature
     )
 )
 """The features for which the generator makes programs, if they are claimed."""
@@ -62,7 +57,7 @@ class Body:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.choose = scope.chooser
-        self.exprs = Expressions(scope, CALLS)
+        self.exprs = Expressions(scope)
 
     def expr(self, type_: t.Type, typed: bool = True) -> t.Expr:
         """Return an expression with a few operators."""
@@ -124,7 +119,7 @@ class Body:
             condition = self.expr(BOOL)
             first = self.inner(depth, most=1, last=lambda: t.Assign(name, (), self.expr(type_)))
             second = t.Assign(name, (), self.expr(type_))
-            statement: t.Stmt = t.If(condition, tuple(first), (second,))
+            statement: t.Stmt = t.If(condition, first, [second])
         else:
             statement = t.Assign(name, (), self.expr(type_))
         self.scope.declare(Variable(name, type_))
@@ -157,8 +152,8 @@ class Body:
     def branch(self, depth: int) -> list[t.Stmt]:
         """Return an `if`, perhaps with an `else`."""
         condition = self.expr(BOOL)
-        otherwise = tuple(self.inner(depth)) if self.choose.below(2) else None
-        return [t.If(condition, tuple(self.inner(depth)), otherwise)]
+        otherwise = self.inner(depth) if self.choose.below(2) else None
+        return [t.If(condition, self.inner(depth), otherwise)]
 
     def loop(self, depth: int) -> list[t.Stmt]:
         """Return a `for` that runs a few times or never, up or down."""
@@ -166,11 +161,11 @@ class Body:
         start = self.choose.below(3)
         count = self.choose.below(4)
         stop = start + count * (step or 1)
-        first, last = t.Literal(str(start)), _integer(stop)
+        first, last = t.Literal(str(start)), t.integer(stop)
         limit = start + 1 if step is not None and step < 0 else max(stop, start + 1)
         index = Variable(name, INT32, assignable=False, limit=limit if min(start, stop) >= 0 else None)
-        body = tuple(self.inner(depth, index))
-        return [t.For(name, first, last, None if step is None else _integer(step), body)]
+        body = self.inner(depth, index)
+        return [t.For(name, first, last, None if step is None else t.integer(step), body)]
 
     def repeat(self, depth: int) -> list[t.Stmt]:
         """Return a `while` over a counter of its own."""
@@ -178,7 +173,7 @@ class Body:
         counter, one = t.Var(name), t.Literal("1")
         limit = self.choose.below(4)
         self.scope.declare(Variable(name, INT32, assignable=False))
-        body = (*self.inner(depth), t.Assign(name, (), t.Binary("+", counter, one)))
+        body = [*self.inner(depth), t.Assign(name, (), t.Binary("+", counter, one))]
         condition = t.Binary("<", counter, t.Literal(str(limit)))
         return [t.Let(name, INT32, t.Literal("0")), t.While(condition, body)]
 
@@ -195,7 +190,7 @@ class Body:
 
     def barrier(self, depth: int) -> list[t.Stmt]:
         """Return a barrier, perhaps with a label."""
-        return [t.Barrier(self.choose.pick(LABELS))]
+        return [t.Raw(f"barrier({self.choose.pick(LABELS)});")]
 
     def call(self, depth: int) -> list[t.Stmt]:
         """Call a function or operation without using its value."""
@@ -216,10 +211,10 @@ class Body:
         statements: list[t.Stmt] = [x, y]
         if self.choose.chance(4):
             again = t.Assign(y.name, (), t.Binary("*", t.Var(y.name), self._made_of(x, type_, 1)))
-            statements.append(t.If(self.expr(BOOL), (again,)))
+            statements.append(t.If(self.expr(BOOL), [again]))
         if self.choose.chance(4):
             again = t.Assign(y.name, (), t.Binary("-", t.Var(y.name), self._made_of(x, type_, 1)))
-            statements.append(t.For(self.scope.fresh(), t.Literal("0"), t.Literal("2"), None, (again,)))
+            statements.append(t.For(self.scope.fresh(), t.Literal("0"), t.Literal("2"), None, [again]))
         statements.append(self._declared(type_, t.Call("op.grad", (t.Var(y.name), t.Var(x.name)))))
         return statements
 
@@ -251,7 +246,9 @@ class Body:
         size, axis = mesh.extents[place], t.Attribute("axis", t.Var(mesh.axes[place]))
         names = REDUCING if not self.scope.around.has("mesh-collectives") else (*REDUCING, *OTHER_COLLECTIVES)
         name = self.choose.pick(names)
-        kind = (t.Attribute("op", t.Word(self.choose.pick(('"sum"', '"max"', '"min"')))),) if "reduce" in name else ()
+        kind = (
+            (t.Attribute("op", t.Literal(self.choose.pick(('"sum"', '"max"', '"min"')))),) if "reduce" in name else ()
+        )
         factor_in, factor_out = {"reduce_scatter": (size, 1), "all_gather": (1, size), "all_to_all": (size, size)}.get(
             name, (1, 1)
         )
@@ -267,7 +264,7 @@ class Body:
         left, right = (self.exprs.leaf(t.Type(dtype, shape), False) for shape in ((m, k), (k, n)))
         product = self._declared(t.Type(dtype, (m, n)), t.Binary("@", left, right))
         name, attributes = self.choose.pick(DIRECTIVES)
-        settings = tuple(t.Attribute(key, t.Word(value)) for key, value in attributes)
+        settings = tuple(t.Attribute(key, t.Literal(value)) for key, value in attributes)
         return [product, t.Call(f"schedule.{name}", (t.Var(product.name),), settings)]
 
     def transform(self, depth: int) -> list[t.Stmt]:
@@ -331,10 +328,6 @@ def _can_be_sliced(type_: t.Type) -> bool:
     return plain and 0 not in type_.shape and type_.dtype not in dtypes.COMPLEX
 
 
-def _integer(value: int) -> t.Expr:
-    return t.Unary("-", t.Literal(str(-value))) if value < 0 else t.Literal(str(value))
-
-
 Maker = Callable[[Body, int], list[t.Stmt]]
 
 SIMPLE: tuple[Maker, ...] = (
@@ -373,7 +366,6 @@ OTHER_TYPES = (
 MOST_FUNCTIONS = 3
 MOST_BEFORE = 3
 """The most declarations before the functions of a module."""
-KINDS = {t.Alias: "type", t.Let: "const", t.Mesh: "mesh"}
 
 
 @dataclass(frozen=True)
@@ -402,7 +394,13 @@ class GeneratedProgram:
     @property
     def declared(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """The modules with the kinds and names of their declarations, in source order."""
-        return declarations_of(self.tree)
+        return [
+            (
+                module.name,
+                [(named.keyword, named.name) for named in module.declarations if not isinstance(named, t.Raw)],
+            )
+            for module in self.tree.modules
+        ]
 
 
 def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgram:
@@ -418,55 +416,27 @@ def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgr
         modules.append(other.module(module_names.fresh(t.MODULES)))
     program = t.Program(tuple(modules))
     text = render(program, Style(chooser=chooser, respelled=spelling > 0))
-    source = odd(text, chooser) if spelling == 5 else plain(text)
+    source = odd(text, chooser) if spelling == 5 else text
     main = maker.main
     if main is None or (ranks and not around.has("mesh-execution")):
         return GeneratedProgram(program, source, "", {}, ())
-    names = [
-        declaration.name
-        for module in modules
-        for declaration in module.declarations
-        if isinstance(declaration, t.Function)
-    ]
-    function = main.name if names.count(main.name) == 1 else f"{modules[0].name}.{main.name}"
-    sizes = {open_extent: chooser.between(1, 3) for open_extent in _open_extents(main)}
+    functions = [function for module in modules for function in module.declarations if isinstance(function, t.Function)]
+    alone = [function.name for function in functions].count(main.name) == 1
+    function = main.name if alone else f"{modules[0].name}.{main.name}"
+    extents = (extent for parameter in main.parameters for extent in parameter.type.shape if isinstance(extent, str))
+    sizes = {extent: chooser.between(1, 3) for extent in dict.fromkeys(extents)}
     inputs = {
-        parameter.name: dtypes.input_for(dtypes.concrete(parameter.type, sizes), chooser)
+        parameter.name: dtypes.input_for(parameter.type.dtype, _shape(parameter.type, sizes) or (), chooser)
         for parameter in main.parameters
     }
-    outputs = tuple(_output(type_, sizes) for type_ in maker.results)
+    outputs = tuple(Output(type_.dtype, _shape(type_, sizes)) for type_ in maker.results)
     return GeneratedProgram(program, source, function, inputs, outputs, ranks)
 
 
-def declarations_of(program: t.Program) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the modules of a program with the kinds and names of their declarations, in source order."""
-    return [
-        (
-            module.name,
-            [
-                (declaration_kind(declaration), declaration.name)
-                for declaration in module.declarations
-                if not isinstance(declaration, t.Raw)
-            ],
-        )
-        for module in program.modules
-    ]
-
-
-def declaration_kind(declaration: t.Decl) -> str:
-    """Return the protocol's word for a declaration."""
-    return declaration.keyword if isinstance(declaration, t.Function) else KINDS[type(declaration)]
-
-
-def _open_extents(function: t.Function) -> list[str]:
-    extents = [extent for parameter in function.parameters for extent in parameter.type.shape]
-    return list(dict.fromkeys(extent for extent in extents if isinstance(extent, str)))
-
-
-def _output(type_: t.Type, sizes: Mapping[str, int]) -> Output:
-    sized = all(isinstance(extent, int) or extent in sizes for extent in type_.shape)
-    shape = dtypes.concrete(type_, sizes).shape if sized else None
-    return Output(type_.dtype, None if shape is None else tuple(int(extent) for extent in shape))
+def _shape(type_: t.Type, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
+    """Return a type's shape with numbers for its dimension names; None if some are not in `sizes`."""
+    shape = [extent if isinstance(extent, int) else sizes.get(extent) for extent in type_.shape]
+    return None if None in shape else tuple(extent for extent in shape if extent is not None)
 
 
 class _ModuleMaker:
@@ -493,7 +463,7 @@ class _ModuleMaker:
         if self.choose.chance(8):
             functions = [*functions, self.kernel()]
             self._perhaps_run_the_kernel(functions[-1])
-        return t.Module(name, (*before, *functions))
+        return t.Module(name, [*before, *functions])
 
     def _before(self) -> list[t.Decl]:
         declarations: list[t.Decl] = []
@@ -529,7 +499,7 @@ class _ModuleMaker:
     def _alias(self) -> t.Alias:
         name = self.around.names.fresh(t.TYPES)
         if self.choose.chance(5):
-            return t.Alias(name, t.Raw((self.choose.pick(OTHER_TYPES),)))
+            return t.Alias(name, self.choose.pick(OTHER_TYPES))
         type_ = Scope(self.around, self.choose).type()
         if not type_.is_static:
             type_ = t.Type(type_.dtype)
@@ -552,7 +522,7 @@ class _ModuleMaker:
         parameters = self._with_defaults(scope)
         if count == 1:
             self.around.results[name] = self.results[0] if result is None else result
-        return t.Function(name, parameters, result, self._attributes(), tuple(statements))
+        return t.Function(name, parameters, result, self._attributes(), statements)
 
     def kernel(self) -> t.Function:
         """Return a kernel, which stores its results in its parameters (AMB-LANG-98)."""
@@ -564,7 +534,7 @@ class _ModuleMaker:
         assert output is not None
         statements = [*body.block(2), t.Assign(output.name, (), body.expr(type_))]
         parameters = tuple(t.Parameter(parameter.name, parameter.type) for parameter in scope.parameters.values())
-        return t.Function(name, parameters, None, self._attributes(), tuple(statements), "kernel")
+        return t.Function(name, parameters, None, self._attributes(), statements, "kernel")
 
     def _perhaps_run_the_kernel(self, kernel: t.Function) -> None:
         """Sometimes execute a kernel instead of the last func; its tensor parameters are its results (AMB-LANG-150)."""
@@ -598,10 +568,10 @@ class _ModuleMaker:
         def last() -> t.Stmt:
             return self._return(body, typed)
 
-        first = tuple(body.inner(1, most=1, last=last))
+        first = body.inner(1, most=1, last=last)
         if self.choose.below(2):
             return [t.If(condition, first), last()]
-        return [t.If(condition, first, tuple(body.inner(1, most=1, last=last)))]
+        return [t.If(condition, first, body.inner(1, most=1, last=last))]
 
     def _return(self, body: Body, typed: bool) -> t.Return:
         return t.Return(tuple(body.expr(type_, typed) for type_ in self.results))
@@ -617,16 +587,16 @@ class _ModuleMaker:
             parameters[place] = t.Parameter(parameters[place].name, type_, default)
         return tuple(parameters)
 
-    def _profile_statement(self) -> tuple[t.Stmt, ...]:
+    def _profile_statement(self) -> list[t.Stmt]:
         """Return the profile of the module's functions, at the head of a body (AMB-LANG-51)."""
         if not self._profile or not self.around.has("annotations") or not self.choose.chance(4):
-            return ()
-        return (t.Raw(("numerics.profile", "(", f'"{self._profile}"', ")", ";")),)
+            return []
+        return [t.Raw(f'numerics.profile("{self._profile}");')]
 
     def _attributes(self) -> tuple[t.Attribute, ...]:
         if not self._profile or self.choose.chance(3):
             return ()
-        return (t.Attribute("numerics_profile", t.Word(f'"{self._profile}"')),)
+        return (t.Attribute("numerics_profile", t.Literal(f'"{self._profile}"')),)
 
 
 # Other texts of the same meaning: no answer may depend on names, spaces, parentheses, order or spelling.
@@ -648,32 +618,20 @@ def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, str, str, Ma
     everything = what == "all of it"
     tree = program.tree
     if everything or what == "other order":
-        tree = reordered(tree, chooser)
+        tree = t.Program(tuple(_reordered(module, chooser) for module in tree.modules))
     names: dict[str, str] = {}
     if everything or what == "other names":
         names = renaming(names_of(tree), chooser)
-    style = Style(
-        names,
-        chooser,
-        parentheses=everything or what == "more parentheses",
-        respelled=everything or what == "other spelling",
-        keywords=everything or what == "other spelling",
-    )
-    text = render(tree, style)
-    source = odd(text, chooser) if everything or what == "other spaces and comments" else plain(text)
+    spelling = everything or what == "other spelling"
+    parentheses = everything or what == "more parentheses"
+    text = render(tree, Style(names, chooser, parentheses=parentheses, respelled=spelling, keywords=spelling))
+    source = odd(text, chooser) if everything or what == "other spaces and comments" else text
     function = ".".join(names.get(part, part) for part in program.function.split("."))
     return what, source, function, {names.get(name, name): value for name, value in program.inputs.items()}
 
 
-def reordered(program: t.Program, chooser: Chooser) -> t.Program:
-    """Return the program with its functions in another order; aliases, constants and meshes stay before them."""
-    return t.Program(
-        tuple(t.Module(module.name, _reordered(module.declarations, chooser)) for module in program.modules)
-    )
-
-
-def _reordered(declarations: tuple[t.Decl, ...], chooser: Chooser) -> tuple[t.Decl, ...]:
-    functions = [declaration for declaration in declarations if isinstance(declaration, t.Function)]
-    before = [declaration for declaration in declarations if not isinstance(declaration, t.Function)]
-    others = functions[1:] + functions[:1]
-    return (*before, *chooser.shuffled(others))
+def _reordered(module: t.Module, chooser: Chooser) -> t.Module:
+    """Return a module with its functions in another order; aliases, constants and meshes stay before them."""
+    functions = [declaration for declaration in module.declarations if isinstance(declaration, t.Function)]
+    before = [declaration for declaration in module.declarations if not isinstance(declaration, t.Function)]
+    return t.Module(module.name, [*before, *chooser.shuffled(functions[1:] + functions[:1])])

@@ -6,7 +6,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
 from tessera_conformance.dsl import DTYPES, RESERVED
 
@@ -20,19 +20,29 @@ T = TypeVar("T")
 
 
 class Chooser(ABC):
-    """A source of decisions."""
+    """A source of decisions: records them on `tape`, and the stretches of them that made a part in `parts`."""
+
+    def __init__(self) -> None:
+        self.tape: list[int] = []
+        self.parts: list[tuple[int, int]] = []
 
     @abstractmethod
+    def _draw(self, bound: int) -> int:
+        """Return a number from 0 to bound - 1."""
+
     def below(self, bound: int) -> int:
         """Return a number from 0 to bound - 1; 0 is the simplest choice."""
+        number = self._draw(bound)
+        self.tape.append(number)
+        return number
 
-    @abstractmethod
     def place(self) -> int:
         """Return the position of the next decision, for `part`."""
+        return len(self.tape)
 
-    @abstractmethod
     def part(self, start: int) -> None:
         """Record that the decisions since `start` made one part, such as a statement, which can be left out."""
+        self.parts.append((start, len(self.tape)))
 
     def pick(self, options: Sequence[T]) -> T:
         """Return one of the options; the first is the simplest."""
@@ -52,49 +62,27 @@ class Chooser(ABC):
         return [rest.pop(self.below(len(rest))) for _ in items]
 
 
-class RecordingChooser(Chooser):
-    """Records decisions on `tape`, and the stretches of them that made a part."""
-
-    def __init__(self) -> None:
-        self.tape: list[int] = []
-        self.parts: list[tuple[int, int]] = []
-
-    def place(self) -> int:
-        """Return the number of decisions so far."""
-        return len(self.tape)
-
-    def part(self, start: int) -> None:
-        """Record the stretch."""
-        self.parts.append((start, len(self.tape)))
-
-
-class SeededChooser(RecordingChooser):
+class SeededChooser(Chooser):
     """Decisions that follow from a seed, the same on every machine."""
 
     def __init__(self, seed: str) -> None:
         super().__init__()
         self._next = random.Random(seed).random
 
-    def below(self, bound: int) -> int:
-        """Return the next number of the generator, scaled."""
-        number = int(self._next() * bound)
-        self.tape.append(number)
-        return number
+    def _draw(self, bound: int) -> int:
+        return int(self._next() * bound)
 
 
-class TapeChooser(RecordingChooser):
+class TapeChooser(Chooser):
     """Decisions read from a tape; one that is too large for its bound is reduced, and after the end all are 0."""
 
     def __init__(self, tape: Sequence[int]) -> None:
         super().__init__()
         self._given = tape
 
-    def below(self, bound: int) -> int:
-        """Return the next number of the tape."""
+    def _draw(self, bound: int) -> int:
         place = len(self.tape)
-        number = min(self._given[place], bound - 1) if place < len(self._given) else 0
-        self.tape.append(number)
-        return number
+        return min(self._given[place], bound - 1) if place < len(self._given) else 0
 
 
 # Names for what a program declares: plain ones first, then those that resemble keywords, dtypes and literals.
@@ -167,7 +155,7 @@ class Type:
 
 @dataclass(frozen=True)
 class Literal:
-    """A number, `true`, `false` or a string, as spelled."""
+    """A number, `true`, `false`, a string, or an attribute's word or list, as spelled."""
 
     text: str
 
@@ -197,18 +185,14 @@ class Binary:
 
 
 @dataclass(frozen=True)
-class Word:
-    """An attribute's value that is a word, a number or a list of these, as spelled."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Attribute:
-    """`name = value` in a call; the rendering chooses its place, unless it is `fixed` to the arguments."""
+    """`name = value` in a call; the rendering chooses its place, unless it is `fixed` to the arguments.
+
+    The value is a literal or a name that is written as it is; that of a `fixed` one may be any expression.
+    """
 
     name: str
-    value: Word | Var | Expr
+    value: Expr
     fixed: bool = False
 
 
@@ -246,6 +230,11 @@ class TensorValue:
     type: Type
 
 
+def integer(value: int) -> Expr:
+    """Return an integer as a literal, with a sign before it if it is negative."""
+    return Unary("-", Literal(str(-value))) if value < 0 else Literal(str(value))
+
+
 Expr: TypeAlias = Literal | Var | Unary | Binary | Call | Index | TensorValue
 
 
@@ -253,6 +242,7 @@ Expr: TypeAlias = Literal | Var | Unary | Binary | Call | Index | TensorValue
 class Let:
     """`let name: type = value;`, in a block or a module."""
 
+    keyword: ClassVar[str] = "const"
     name: str
     type: Type
     value: Expr | None = None
@@ -311,21 +301,15 @@ class Assert:
 
 
 @dataclass(frozen=True)
-class Barrier:
-    """A barrier, perhaps with a label, as spelled."""
-
-    label: str = ""
-
-
-@dataclass(frozen=True)
 class Raw:
-    """Tokens of a statement or declaration that no other node describes."""
+    """The text of a statement or declaration that no other node describes."""
 
-    tokens: tuple[str, ...]
+    text: str
 
 
-Stmt: TypeAlias = Let | Assign | If | For | While | Return | Assert | Barrier | Call | Raw
-Block: TypeAlias = tuple[Stmt, ...]
+Stmt: TypeAlias = Let | Assign | If | For | While | Return | Assert | Call | Raw
+Block: TypeAlias = list[Stmt]
+"""Statements in order; `mutations` changes them in a copy of the program."""
 
 
 @dataclass(frozen=True)
@@ -351,16 +335,18 @@ class Function:
 
 @dataclass(frozen=True)
 class Alias:
-    """`type name = ...;`, of a scalar or tensor type or of one given as tokens."""
+    """`type name = ...;`, of a scalar or tensor type or of one given as text."""
 
+    keyword: ClassVar[str] = "type"
     name: str
-    meaning: Type | Raw
+    meaning: Type | str
 
 
 @dataclass(frozen=True)
 class Mesh:
     """`mesh name = mesh<axes=[...], shape=[...]>;`."""
 
+    keyword: ClassVar[str] = "mesh"
     name: str
     axes: tuple[str, ...]
     extents: tuple[int, ...]
@@ -374,7 +360,7 @@ class Module:
     """A module: declarations before the functions keep their order, functions may be in any (AMB-LANG-97)."""
 
     name: str
-    declarations: tuple[Decl, ...]
+    declarations: list[Decl]
 
 
 @dataclass(frozen=True)
@@ -382,20 +368,3 @@ class Program:
     """A program."""
 
     modules: tuple[Module, ...]
-
-
-class Name(str):
-    """A name of the program's own, which a variant may rename."""
-
-    __slots__ = ()
-
-
-LEVELS = {"@": 2, "+": 3, "-": 3, "*": 4, "/": 4}
-"""Precedence of the binary operators, loosest lowest; comparisons, the loosest, are 1 (section 14.2)."""
-
-
-def level_of(expr: Expr) -> int:
-    """Return the precedence of an expression: a binary one 1 to 4, a sign 5, an index 6, all others 7."""
-    if isinstance(expr, Binary):
-        return LEVELS.get(expr.operator, 1)
-    return 5 if isinstance(expr, Unary) else 6 if isinstance(expr, Index) else 7

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from tessera_conformance.check import first_difference
 from tessera_conformance.fuzz.mutations import break_program, mutate
-from tessera_conformance.fuzz.statements import GeneratedProgram, Output, generate, vary
+from tessera_conformance.fuzz.statements import Output, generate, vary
 from tessera_conformance.fuzz.tree import Chooser, SeededChooser
 from tessera_conformance.protocol import (
     Diagnostic,
@@ -76,9 +76,10 @@ def make_trial(chooser: Chooser, features: Collection[str] = (), kinds: Collecti
     """Return a trial of one of the kinds, for the core and the features."""
     kind = chooser.pick([share for share in SHARES if share in kinds])
     program = generate(chooser, features)
-    subject = subject_of(program)
+    subject = Subject(program.source, program.function, program.inputs, program.ranks)
     if kind == "legal":
-        return legal(program, thorough=chooser.chance(4))
+        thorough, what = chooser.chance(4), "legal by construction"
+        return Trial("legal", what, subject, outputs=program.outputs, declared=program.declared, thorough=thorough)
     if kind == "variant":
         what, source, function, inputs = vary(program, chooser)
         return Trial("variant", what, subject, Subject(source, function, inputs, program.ranks))
@@ -93,23 +94,6 @@ def make_trial(chooser: Chooser, features: Collection[str] = (), kinds: Collecti
 def _ends_soon(source: str) -> bool:
     """True if the text, as a program, runs for a short time: it has no loops, and no large numbers."""
     return re.search(r"\b(?:for|while)\b|\d{3}", source) is None
-
-
-def subject_of(program: GeneratedProgram) -> Subject:
-    """Return the subject of a generated program."""
-    return Subject(program.source, program.function, program.inputs, program.ranks)
-
-
-def legal(program: GeneratedProgram, *, thorough: bool) -> Trial:
-    """Return the trial of a legal program."""
-    return Trial(
-        "legal",
-        "legal by construction",
-        subject_of(program),
-        outputs=program.outputs,
-        declared=program.declared,
-        thorough=thorough,
-    )
 
 
 # As JSON
@@ -129,20 +113,16 @@ def trial_from(message: Mapping[str, Any]) -> Trial:
     """
     if message["kind"] not in KINDS:
         raise ValueError(f"unknown kind {message['kind']!r}")
-    declared = message["declared"]
+    twin, declared = message["twin"], message["declared"]
+    shapes = [(output["dtype"], output["shape"]) for output in message["outputs"]]
     return Trial(
         message["kind"],
         message["what"],
         _subject_from(message["subject"]),
-        None if message["twin"] is None else _subject_from(message["twin"]),
+        None if twin is None else _subject_from(twin),
         tuple(message["categories"]),
-        tuple(
-            Output(output["dtype"], None if output["shape"] is None else tuple(output["shape"]))
-            for output in message["outputs"]
-        ),
-        None
-        if declared is None
-        else [(name, [(kind, finding) for kind, finding in found]) for name, found in declared],
+        tuple(Output(dtype, None if shape is None else tuple(shape)) for dtype, shape in shapes),
+        None if declared is None else [(name, [(kind, found) for kind, found in names]) for name, names in declared],
         bool(message["thorough"]),
     )
 
