@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -95,7 +95,9 @@ def configure_clauses(parser: argparse.ArgumentParser) -> None:
 
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=help_text, description=help_text)
-    parser.add_argument("--registry", type=Path, metavar="DIR", help="the registry (default: this suite's own)")
+    default = locations.clauses_directory()
+    help_of_registry = "the registry (default: this suite's own)"
+    parser.add_argument("--registry", type=Path, default=default, metavar="DIR", help=help_of_registry)
     errors = (RegistryError, SuiteNotCollected, UnreadableReport, NoDocument)
     parser.set_defaults(handler=reporting_errors(handler, *errors))
     return parser
@@ -103,10 +105,11 @@ def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> ar
 
 def list_clauses(args: argparse.Namespace) -> int:
     """Print the clauses that match every filter."""
-    registry = load_registry(_directory(args))
+    registry = load_registry(args.registry)
     chosen = [clause for clause in registry.clauses.values() if _passes(clause, args)]
     if args.untested:
-        waiting = _waiting_for_a_test(coverage(registry, cases_by_clause(case_index())))
+        result = coverage(registry, cases_by_clause(case_index()))
+        waiting = {problem.id for problem in (*result.errors, *result.warnings) if isinstance(problem, UntestedClause)}
         chosen = [clause for clause in chosen if clause.id in waiting]
     if args.json:
         print(json.dumps([asdict(clause) for clause in chosen], ensure_ascii=False, indent=1))
@@ -123,14 +126,9 @@ def _passes(clause: Clause, args: argparse.Namespace) -> bool:
     return fits and (args.section is None or clause.within(args.section))
 
 
-def _waiting_for_a_test(statistics: Coverage) -> set[str]:
-    return {report.id for report in (*statistics.errors, *statistics.warnings) if isinstance(report, UntestedClause)}
-
-
 def list_features(args: argparse.Namespace) -> int:
     """Print the features that an implementation can claim: number of clauses, a sentence, interpretations."""
-    directory = _directory(args)
-    for feature in features(load_registry(directory), directory):
+    for feature in features(load_registry(args.registry), args.registry):
         cited = f"  ({', '.join(feature.interpretations)})" if feature.interpretations else ""
         print(f"{feature.id:<24}{len(feature.clauses):>4} clauses  {feature.summary}{cited}".rstrip())
     return SOUND
@@ -138,7 +136,7 @@ def list_features(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Print a clause, its interpretations, its tests and, with --specs, its source lines; or an interpretation."""
-    registry = load_registry(_directory(args))
+    registry = load_registry(args.registry)
     if args.id.startswith("AMB-"):
         _print_fields(asdict(registry.interpretation(args.id)))
         return SOUND
@@ -179,15 +177,16 @@ def check(args: argparse.Namespace) -> int:
     if args.update_sources and not args.specs:
         print("error: --update-sources records the texts given with --specs; add --specs DIR")
         return UNANSWERABLE
-    directory = _directory(args)
-    registry, problems = examine(directory)
+    registry, problems = examine(args.registry)
     if args.specs and registry is not None:
         specifications, missing = load.read_specifications(registry.documents.values(), args.specs)
         changes = list(load.changed_sources(registry, specifications))
         problems = [*problems, *missing, *changes]
         if args.update_sources and changes:
-            load.record_sources(registry, specifications, directory)
-            print(f"the sources are recorded as they are now in {directory}; review the diff, then run `clauses lock`")
+            load.record_sources(registry, specifications, args.registry)
+            print(
+                f"the sources are recorded as they are now in {args.registry}; review the diff, then run `clauses lock`"
+            )
     print_problems(problems)
     if registry is not None:
         compared = f", compared with {args.specs}" if args.specs else ""
@@ -200,9 +199,8 @@ def check(args: argparse.Namespace) -> int:
 
 def update_lock(args: argparse.Namespace) -> int:
     """Write the lock that matches the registry, unless an id vanished or got a second meaning."""
-    directory = _directory(args)
-    registry = load_registry(directory)
-    present = load.read_lock(directory) if (directory / load.FILE).exists() else {}
+    registry = load_registry(args.registry)
+    present = load.read_lock(args.registry) if (args.registry / load.FILE).exists() else {}
     refusals = list(load.broken_promises(registry, present))
     if refusals:
         print_problems(refusals)
@@ -211,31 +209,27 @@ def update_lock(args: argparse.Namespace) -> int:
     changes = list(load.differences(registry, present))
     for change in changes:
         print(f"{change.id}: {'new' if change.field == 'id' else f'{change.field} changed'}")
-    load.write_lock(registry, directory)
+    load.write_lock(registry, args.registry)
     print(f"{load.FILE}: {len(changes)} change(s), {len(load.lock_of(registry))} ids")
     return SOUND
 
 
 def report(args: argparse.Namespace) -> int:
     """Print the numbers of clauses with tests; fail on unknown tags and on untested clauses of enforced chapters."""
-    registry = load_registry(_directory(args))
-    judged = None if args.report is None else _judged(args.report, registry)
+    registry = load_registry(args.registry)
+    judged = None
+    if args.report is not None:
+        results = clause_results(_whole_report(args.report), registry)
+        judged = {name for name, found in results.items() if found.outcome in JUDGED}
     result = coverage(registry, cases_by_clause(case_index()), judged)
-    errors = list(result.errors)
     if args.json:
-        print(json.dumps(_as_json(result, errors), indent=1))
+        print(json.dumps(_as_json(result), indent=1))
     else:
         _print_tallies(result)
-        print_problems(errors)
+        print_problems(result.errors)
         waiting = f"{len(result.warnings)} clause(s) without a test in chapters not yet enforced, duplicates aside"
-        print(f"{len(errors)} error(s), {waiting}")
-    return PROBLEMS if errors else SOUND
-
-
-def _judged(path: Path, registry: Registry) -> set[str]:
-    """Return the clauses that a run has judged. Raises `UnreadableReport`."""
-    results = clause_results(_whole_report(path), registry)
-    return {name for name, found in results.items() if found.outcome in JUDGED}
+        print(f"{len(result.errors)} error(s), {waiting}")
+    return PROBLEMS if result.errors else SOUND
 
 
 def _whole_report(path: Path) -> Report:
@@ -248,8 +242,7 @@ def _whole_report(path: Path) -> Report:
 
 def mark(args: argparse.Namespace) -> int:
     """Print the marks of the rules without a reason, and reasons that explain no mark; fail on either."""
-    directory = _directory(args)
-    registry, reasons = load_registry(directory), Reasons.read(directory)
+    registry, reasons = load_registry(args.registry), Reasons.read(args.registry)
     whole = bool(args.report)
     facts = facts_of(registry, map(report_in, args.report)) if whole else facts_of_index(registry, case_index())
     if args.facts:
@@ -268,7 +261,7 @@ def mark(args: argparse.Namespace) -> int:
 
 def annotate(args: argparse.Namespace) -> int:
     """Write the pages and the feedback, unless the texts differ from those of the registry."""
-    registry = load_registry(_directory(args))
+    registry = load_registry(args.registry)
     specifications, missing = load.read_specifications(registry.documents.values(), args.specs)
     problems = [*missing, *load.changed_sources(registry, specifications)]
     if problems:
@@ -303,7 +296,7 @@ def _runs(paths: Sequence[Path], registry: Registry) -> list[Run]:
 
 def print_feedback(args: argparse.Namespace) -> int:
     """Print, or write to a file, the open points of the specifications."""
-    text = feedback(load_registry(_directory(args)), naming_tests(locations.suite_directory()))
+    text = feedback(load_registry(args.registry), naming_tests(locations.suite_directory()))
     if args.output is None:
         print(text, end="")
     else:
@@ -311,7 +304,7 @@ def print_feedback(args: argparse.Namespace) -> int:
     return SOUND
 
 
-def _as_json(tallies: Coverage, errors: Iterable[RegistryError]) -> dict[str, object]:
+def _as_json(tallies: Coverage) -> dict[str, object]:
     sections: dict[str, dict[str, object]] = {}
     for (document, section), tally in tallies.by_section.items():
         sections.setdefault(document, {})[section] = _numbers(tally)
@@ -321,7 +314,7 @@ def _as_json(tallies: Coverage, errors: Iterable[RegistryError]) -> dict[str, ob
         "sections": sections,
         "levels": {level: _numbers(tally) for level, tally in tallies.by_level.items()},
         "untested": [warning.id for warning in tallies.warnings],
-        "errors": [error.explain() for error in errors],
+        "errors": [error.explain() for error in tallies.errors],
     }
 
 
@@ -346,11 +339,6 @@ def _numbers(tally: Tally) -> dict[str, int]:
     return {name: number for name, number in asdict(tally).items() if number is not None}
 
 
-def _directory(args: argparse.Namespace) -> Path:
-    directory: Path = args.registry or locations.clauses_directory()
-    return directory
-
-
 # The table of `docs/first-hour.md`: the core methods of each document, which no feature excuses.
 
 
@@ -369,20 +357,13 @@ def core_methods(interface: Interface, registry: Registry) -> dict[str, list[str
 
 def page_with_core_methods(interface: Interface, registry: Registry, page: str) -> str:
     """Return the page with a new table between its marks, `<!-- core methods -->` and `<!-- end -->`."""
-    table = "\n".join(_table(interface, registry))
-    return MARKED.sub(lambda match: f"{match[1]}{table}\n{match[2]}", page)
-
-
-def _table(interface: Interface, registry: Registry) -> Iterator[str]:
-    yield "\n| document | clauses of its core that cases judge | methods |\n|---|---|---|"
+    lines = ["\n| document | clauses of its core that cases judge | methods |", "|---|---|---|"]
     for document, methods in core_methods(interface, registry).items():
-        core = [
-            clause
-            for clause in registry.clauses.values()
-            if clause.document == document and clause.active and clause.testable and clause.profile == "core"
-        ]
-        yield f"| `{document}` | {len(core)} | {', '.join(f'`{name}`' for name in methods)} |"
-    yield ""
+        clauses = [clause for clause in registry.clauses.values() if clause.document == document]
+        core = [clause for clause in clauses if clause.active and clause.testable and clause.profile == "core"]
+        lines.append(f"| `{document}` | {len(core)} | {', '.join(f'`{name}`' for name in methods)} |")
+    table = "\n".join([*lines, ""])
+    return MARKED.sub(lambda match: f"{match[1]}{table}\n{match[2]}", page)
 
 
 # The command `interface`: its clauses exist, and the generated files of a checkout are current.
@@ -399,8 +380,7 @@ def made_files(root: Path) -> Mapping[Path, str]:
         for area in declared.areas.values()
     }
     registry = load_registry(clauses_directory())
-    return {
-        **schemas,
+    return schemas | {
         page: page_with_tables(declared, page.read_text(encoding="utf-8")),
         first_hour: page_with_core_methods(declared, registry, first_hour.read_text(encoding="utf-8")),
     }
@@ -434,13 +414,10 @@ def _interface(options: argparse.Namespace) -> int:
     if problems:
         print_problems(problems)
         return 1
-    stale = [
-        (path, text)
-        for path, text in made_files(root).items()
-        if not path.is_file() or path.read_text(encoding="utf-8") != text
-    ]
-    for path, text in stale:
+    files = made_files(root)
+    stale = [path for path in files if not path.is_file() or path.read_text(encoding="utf-8") != files[path]]
+    for path in stale:
         print(f"{path.relative_to(root)}: {'written' if options.write else 'not current'}")
         if options.write:
-            path.write_text(text, encoding="utf-8")
+            path.write_text(files[path], encoding="utf-8")
     return int(bool(stale) and not options.write)
