@@ -21,69 +21,39 @@ _SEVERAL: Mapping[str, Any] = {"action": "append", "default": []}
 def add_options(add: Callable[..., Any]) -> None:
     """Declare every option through `add`, which takes the arguments of `argparse.ArgumentParser.add_argument`."""
     add("--impl", default="reference", metavar="IMPL", help=FORMS)
-    add("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
+    add("--compiler", metavar="COMPILER", help=COMPILERS)
     add("--profile", default="extended", choices=("core", "extended"), help="which clauses the claim covers")
-    add("--level", default=None, choices=LEVELS, help="numerics level (default: the one IMPL claims)")
-    add(
-        "--via",
-        default="programs",
-        choices=WAYS,
-        help="ask for arithmetic in programs, or for single operations, of an implementation without a parser",
-    )
-    add("--deviations", default=None, metavar="FILE", type=Path, help="known deviations, a TOML file")
-    add("--report-dir", default=None, metavar="DIR", type=Path, help="where the report goes (default: report)")
-    add("--shard", default=None, metavar="k/N", help="run one of N parts, by a hash of the case id")
-    add("--deadline", default=DEADLINE, type=_seconds, metavar="SECONDS", help="for each call (default: 30)")
-    add(
-        "--start-deadline",
-        default=START_DEADLINE,
-        type=_seconds,
-        metavar="SECONDS",
-        help="for session.open (default: 60)",
-    )
-    add(
-        "--evidence",
-        default="digests",
-        choices=EVIDENCE,
-        help="what the report keeps of cases that pass: counts and digests, or all that was sent, answered and checked",
-    )
-    add(
-        "--case",
-        **_SEVERAL,
-        dest="cases",
-        metavar="PATTERN",
-        help="cases by their ids, such as 'ir/matmul/*'; repeatable",
-    )
+    add("--level", choices=LEVELS, help="numerics level (default: the one IMPL claims)")
+    ways = "ask for arithmetic in programs, or for single operations, of an implementation without a parser"
+    add("--via", default="programs", choices=WAYS, help=ways)
+    add("--deviations", metavar="FILE", type=Path, help="known deviations, a TOML file")
+    add("--report-dir", metavar="DIR", type=Path, help="where the report goes (default: report)")
+    add("--shard", metavar="k/N", help="run one of N parts, by a hash of the case id")
+    deadline: dict[str, Any] = {"type": _seconds, "metavar": "SECONDS"}
+    add("--deadline", default=DEADLINE, **deadline, help="for each call (default: 30)")
+    add("--start-deadline", default=START_DEADLINE, **deadline, help="for session.open (default: 60)")
+    kept = "what the report keeps of cases that pass: counts and digests, or all that was sent, answered and checked"
+    add("--evidence", default="digests", choices=EVIDENCE, help=kept)
+    ids = "cases by their ids, such as 'ir/matmul/*'; repeatable"
+    add("--case", **_SEVERAL, dest="cases", metavar="PATTERN", help=ids)
     add("--clause", **_SEVERAL, dest="clauses", metavar="ID", help="cases that judge a clause, or a pattern of clauses")
     add("--feature", **_SEVERAL, dest="features", metavar="NAME", help="cases that need a feature")
-    add(
-        "--failed", default=None, metavar="REPORT", type=Path, help="cases that failed in a report.jsonl, which is kept"
-    )
-    add(
-        "--resume",
-        default=None,
-        metavar="REPORT",
-        type=Path,
-        help="go on with a run that was cut off: what its report.jsonl has judged is kept",
-    )
+    add("--failed", metavar="REPORT", type=Path, help="cases that failed in a report.jsonl, which is kept")
+    resumed = "go on with a run that was cut off: what its report.jsonl has judged is kept"
+    add("--resume", metavar="REPORT", type=Path, help=resumed)
     add("--seed", default=0, type=_seed, metavar="N", help="of the inputs that a run draws for some cases (default: 0)")
     add("--list", action="store_true", dest="list_cases", help="print the ids of the cases chosen, and run none")
     add("--keep-going", action="store_true", help="run on where the first ten cases have no answer at all")
     add_executor(add, UNIT_SECONDS)
-    add("--reproduce", default=None, metavar="CASE", help="run one case and write a standalone script")
-    add("--today", default=None, type=_day, help="the day by which deviations expire")
+    add("--reproduce", metavar="CASE", help="run one case and write a standalone script")
+    add("--today", type=_day, help="the day by which deviations expire")
 
 
 def add_executor(add: Callable[..., Any], least: float) -> None:
     """Declare the options of a run on a cluster; `least` is the default of the least seconds of a unit."""
-    add("--executor", default=None, metavar="ADDRESS", help=f"spread the work over a cluster: {EXECUTORS}")
-    add(
-        "--unit-seconds",
-        default=least,
-        type=_seconds,
-        metavar="SECONDS",
-        help=f"the least that a worker of the cluster is given at a time, by estimate (default: {least:g})",
-    )
+    add("--executor", metavar="ADDRESS", help=f"spread the work over a cluster: {EXECUTORS}")
+    help_of_units = f"the least that a worker of the cluster is given at a time, by estimate (default: {least:g})"
+    add("--unit-seconds", default=least, type=_seconds, metavar="SECONDS", help=help_of_units)
 
 
 def _day(text: str) -> datetime.date:
