@@ -25,31 +25,23 @@ class CollectedSuite:
 
     def __init__(self, implementation: str = "reference", files: Sequence[str] = ()) -> None:
         collector = _Collector()
-        suite = str(suite_directory())
-        options = [
-            f"--impl={implementation}",
-            "--collect-only",
-            "-qq",
-            "--import-mode=importlib",
-            "-c",
-            os.devnull,
-            f"--confcutdir={suite}",
-        ]
-        places = [str(suite_directory() / file) for file in files] or [suite]
+        suite = suite_directory()
+        options = ["--collect-only", "-qq", "--import-mode=importlib", "-c", os.devnull]
+        places = [f"--rootdir={suite}", f"--confcutdir={suite}", *(str(suite / file) for file in files or [""])]
         output = io.StringIO()
         with redirect_stdout(output), redirect_stderr(output):
-            code = pytest.main([*options, "--rootdir", suite, *places], plugins=[collector])
+            code = pytest.main([f"--impl={implementation}", *options, *places], plugins=[collector])
         if code != pytest.ExitCode.OK:
             raise SuiteNotCollected(f"pytest could not collect the suite (exit code {int(code)}):\n{output.getvalue()}")
         self.items = collector.items
 
     def index(self) -> dict[str, IndexedCase]:
         """Return every case by its id."""
-        cases = [(item.nodeid, item.stash[CASE]) for item in self.items]
-        return {
-            case.id: IndexedCase(node, tuple(case.clause_ids), tuple(case.needs), tuple(case.levels))
-            for node, case in cases
-        }
+        index = {}
+        for item in self.items:
+            case = item.stash[CASE]
+            index[case.id] = IndexedCase(item.nodeid, tuple(case.clause_ids), tuple(case.needs), tuple(case.levels))
+        return index
 
 
 class _Collector:

@@ -49,8 +49,8 @@ class Skeleton:
     def commands(self) -> Sequence[Sequence[str]]:
         """Return the commands to run once it is built."""
         via = [option for option in self.first if option.startswith("--via")]
-        commands = [["smoke", f"--impl={self.impl}", *via], ["run", f"--impl={self.impl}", *self.first]]
-        return [["tessera-conformance", *words] for words in commands]
+        arguments = {"smoke": via, "run": self.first}
+        return [["tessera-conformance", name, f"--impl={self.impl}", *rest] for name, rest in arguments.items()]
 
     def write(self) -> None:
         """Write the files. Raises `OSError`: one exists already, so that none is written, or writing fails."""
@@ -68,24 +68,19 @@ def skeleton(language: str, kind: str, path: Path | None = None) -> Skeleton:
     row = {**row, **row.get(kind, {})}
     place = path or Path(row["path"])
     names = {"kind": kind, "path": str(place), "stem": place.stem}
-    without_via = row["impl"].startswith(TABLES)
-    first = [option for option in _table()["first"][kind] if not (without_via and option.startswith("--via"))]
-    return Skeleton(
-        {Path(to.format(**names)): _template(template.format(**names)) for to, template in row["files"].items()},
-        row.get("build", "").format(**names),
-        row["impl"].format(**names),
-        first,
-        row["needs"],
-    )
+    first = _table()["first"][kind]
+    if row["impl"].startswith(TABLES):  # which goes by operations anyway
+        first = [option for option in first if not option.startswith("--via")]
+    files = {
+        Path(written.format(**names)): c_header() if template == HEADER else TEMPLATES / template.format(**names)
+        for written, template in row["files"].items()
+    }
+    return Skeleton(files, row.get("build", "").format(**names), row["impl"].format(**names), first, row["needs"])
 
 
 @cache
 def _table() -> Mapping[str, Any]:
     return tomllib.loads((TEMPLATES / "templates.toml").read_text(encoding="utf-8"))
-
-
-def _template(name: str) -> Path:
-    return c_header() if name == HEADER else TEMPLATES / name
 
 
 def configure_new_adapter(parser: argparse.ArgumentParser) -> None:
@@ -103,9 +98,8 @@ def new_adapter(arguments: argparse.Namespace) -> int:
     try:
         adapter_skeleton.write()
     except OSError as error:
-        print_error(
-            error_text(str(error.filename), str(error.strerror), do="name a new file in a folder that can be written")
-        )
+        remedy = "name a new file in a folder that can be written"
+        print_error(error_text(str(error.filename), str(error.strerror), do=remedy))
         return 2
     print(f"{', '.join(map(str, adapter_skeleton.files))}: written; now try")
     if adapter_skeleton.build:
@@ -146,6 +140,7 @@ PROGRAM = "module m { func f(A: tensor<2xfp32>) -> tensor<2xfp32> { return A + A
 ILLEGAL = "module m { func f(A: tensor<2xfp32>, B: tensor<3xfp32>) -> tensor<2xfp32> { return A + B; } }"
 SIGNATURE = "f(X*, int n)"
 H2D, D2H = 0, 1
+AXES = {"tp": 1, "pp": 1, "dp": 1, "ep": 1}
 
 
 @dataclass(frozen=True)
@@ -204,9 +199,8 @@ def _evaluate(impl: Implementation, check: Check) -> None:
 
 def _layout(impl: Implementation, check: Check) -> None:
     layout = check.returns(impl.abi.parameter_layout(signature=SIGNATURE))
-    check.equal(
-        [parameter["offset"] for parameter in layout["parameters"]], [0, 8], "the offsets of a pointer and an int"
-    )
+    offsets = [parameter["offset"] for parameter in layout["parameters"]]
+    check.equal(offsets, [0, 8], "the offsets of a pointer and an int")
     check.equal(layout["size"], 16, "the size of the parameter buffer")
 
 
@@ -221,31 +215,29 @@ def _version(impl: Implementation, check: Check) -> None:
 
 def _copy(impl: Implementation, check: Check) -> None:
     """Copy eight bytes to the device and back, on a stream of a mesh of the first device."""
-    runtime, sent = impl.runtime, "0123456789abcdef"
-    context = check.returns(runtime.tessInit(), "tessInit succeeds")["context"]
-    answer = runtime.tessxDevices()
+
+    def call(function: str, **arguments: Any) -> Any:
+        return check.returns(getattr(impl.runtime, function)(**arguments), f"{function} succeeds")
+
+    sent = "0123456789abcdef"
+    context = call("tessInit")["context"]
+    answer = impl.runtime.tessxDevices()
     first = 0 if isinstance(answer, Unsupported) else check.returns(answer, "tessxDevices succeeds")["devices"][0]["id"]
-    axes = {"tp": 1, "pp": 1, "dp": 1, "ep": 1}
-    created = runtime.tessMeshCreate(context=context, deviceIds=[first], nDevices=1, axes=axes)
-    mesh = check.returns(created, "tessMeshCreate succeeds")["mesh"]
-    stream = check.returns(runtime.tessStreamCreate(mesh=mesh, priority=0), "tessStreamCreate succeeds")["stream"]
-    device = check.returns(runtime.tessMalloc(mesh=mesh, bytes=8), "tessMalloc succeeds")["devPtr"]
-    source, target = (
-        check.returns(runtime.tessxHostMemory(bytes=8), "tessxHostMemory succeeds")["hostPtr"] for _ in range(2)
-    )
-    check.returns(runtime.tessxHostWrite(hostPtr=source, data=sent), "tessxHostWrite succeeds")
+    mesh = call("tessMeshCreate", context=context, deviceIds=[first], nDevices=1, axes=AXES)["mesh"]
+    stream = call("tessStreamCreate", mesh=mesh, priority=0)["stream"]
+    device = call("tessMalloc", mesh=mesh, bytes=8)["devPtr"]
+    source, target = (call("tessxHostMemory", bytes=8)["hostPtr"] for _ in range(2))
+    call("tessxHostWrite", hostPtr=source, data=sent)
     for to, from_, kind in ((device, source, H2D), (target, device, D2H)):
-        check.returns(runtime.tessMemcpyAsync(dst=to, src=from_, bytes=8, kind=kind, stream=stream), "the copy")
-    check.returns(runtime.tessStreamSynchronize(stream=stream), "tessStreamSynchronize succeeds")
-    data = check.returns(runtime.tessxHostRead(hostPtr=target, bytes=8), "tessxHostRead succeeds")["data"]
-    check.equal(data, sent, "the bytes that came back")
-    check.returns(runtime.tessShutdown(context=context), "tessShutdown succeeds")
+        copied = impl.runtime.tessMemcpyAsync(dst=to, src=from_, bytes=8, kind=kind, stream=stream)
+        check.returns(copied, "the copy")
+    call("tessStreamSynchronize", stream=stream)
+    check.equal(call("tessxHostRead", hostPtr=target, bytes=8)["data"], sent, "the bytes that came back")
+    call("tessShutdown", context=context)
 
 
 def _null_context(impl: Implementation, check: Check) -> None:
-    created = impl.runtime.tessMeshCreate(
-        context=0, deviceIds=[0], nDevices=1, axes={"tp": 1, "pp": 1, "dp": 1, "ep": 1}
-    )
+    created = impl.runtime.tessMeshCreate(context=0, deviceIds=[0], nDevices=1, axes=AXES)
     check.rejects(created, category=("TESS_ERR_INVALID_VALUE", "TESS_ERR_NOT_INITIALIZED"))
 
 

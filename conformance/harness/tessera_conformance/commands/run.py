@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from tessera_conformance.cases import pytest_options
-from tessera_conformance.terminal import UNREAD, Interrupted, error_text, print_error, reporting_errors, visible
-from tessera_conformance.transports.rpc import ProcessFamily
+from tessera_conformance.terminal import UNREAD, error_text, print_error, reporting_errors, visible
+from tessera_conformance.transports.rpc import run_to_the_end
 
 # This process only starts another: it imports neither pytest nor modules that judge.
 
@@ -105,7 +102,7 @@ def run_suite(options: list[str]) -> int:
         seal, place = Path(scratch) / "sealed", pytest_options(Path(scratch))
         command = [sys.executable, "-m", PROCESS, "-q", "--tb=no", "-rN", "--disable-warnings", *place, *options]
         try:
-            code = _run(command, {SEAL: str(seal)})
+            code = run_to_the_end(command, SEALING_GRACE, {SEAL: str(seal)})
         finally:
             sealed = seal.exists()
     if code == NOTHING_SELECTED:
@@ -116,23 +113,6 @@ def run_suite(options: list[str]) -> int:
         print_error(error_text("--impl", what, do=own))
         return USAGE_EXIT
     return code if code in (PASSED, FAILED, UNREAD) else USAGE_EXIT
-
-
-def _run(command: list[str], variables: Mapping[str, str]) -> int:
-    """Return the exit code of a process; pass each signal on to it, and leave no other process behind."""
-    family = ProcessFamily()
-    process = subprocess.Popen(command, env={**family.environment(), **variables})
-    family.begins_with(process.pid)
-    try:
-        return process.wait()
-    except Interrupted as signal_:
-        process.send_signal(signal_.number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(SEALING_GRACE)
-        raise
-    finally:
-        family.end()
-        process.wait()
 
 
 def configure_diagnose(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tessera_conformance.cases import parse_shard, suite_directory
 from tessera_conformance.executor.cases import seconds_of_case
+from tessera_conformance.options import add_options
 from tessera_conformance.protocol import Fault
 from tessera_conformance.registry.cases import current_index
 from tessera_conformance.selection import NothingChosen, places
@@ -84,16 +85,8 @@ def _allows(option: Any) -> bool:
 
 
 PROGRAM = "tessera-conformance run"
-_KNOWN = (
-    "--lf",
-    "--last-failed",
-    "--list",
-    "--maxfail",
-    "--exitfirst",
-    "--collect-only",
-    "--numprocesses",
-    "--verbose",
-)
+OF_PYTEST = "--lf --last-failed --list --maxfail --exitfirst --collect-only --numprocesses --verbose"
+"""Options of pytest that runs often use."""
 
 
 class SuiteProcess:
@@ -132,9 +125,7 @@ class SuiteProcess:
 
 def known_options() -> list[str]:
     """Return the long options of the suite, and those of pytest that runs often use."""
-    from tessera_conformance.options import add_options
-
-    names: list[str] = [*_KNOWN]
+    names = OF_PYTEST.split()
     add_options(lambda *flags, **settings: names.extend(flags))
     return names
 

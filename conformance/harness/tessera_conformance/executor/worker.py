@@ -23,7 +23,7 @@ from tessera_conformance.cases import chapter_files, clauses_directory
 from tessera_conformance.documents import read_json
 from tessera_conformance.registry.cases import digest_of_contents
 from tessera_conformance.terminal import Interrupted, interrupt_once
-from tessera_conformance.transports.rpc import ProcessFamily
+from tessera_conformance.transports.rpc import run_to_the_end
 
 # The parts that must be the same on every machine of a run, so that a case can be judged on any of them.
 
@@ -239,26 +239,13 @@ GRACE = 5.0
 def main(module: str, folder: str) -> int:
     """Return the exit code of the unit's process; 0 if a signal ended it, since its answers show its progress."""
     interrupt_once()
-    family = ProcessFamily()
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, folder],
-        stdin=subprocess.DEVNULL,
-        env=family.environment(),
-        start_new_session=True,
-    )
-    family.begins_with(process.pid)
     threading.Thread(target=_interrupt_at_end_of_input, daemon=True).start()
+    command = [sys.executable, "-m", module, folder]
     try:
-        return max(process.wait(), 0)
+        return max(run_to_the_end(command, GRACE, {}, stdin=subprocess.DEVNULL, start_new_session=True), 0)
     except Interrupted as signal_:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE)
         shutil.rmtree(folder, ignore_errors=True)
         return signal_.exit_code
-    finally:
-        family.end()
-        process.wait()
 
 
 def _interrupt_at_end_of_input() -> None:

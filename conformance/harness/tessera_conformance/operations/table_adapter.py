@@ -261,7 +261,7 @@ class TableAdapter:
         self._require_dtypes(operation, inputs, attributes)
         arrays = [array_of(tensor) for tensor in inputs]
         result = self._called(function, operation, arrays, arguments_of(function, operation, arrays, attributes))
-        tf32 = "tf32" in (_result_dtype(inputs, attributes),)
+        tf32 = _result_dtype(inputs, attributes) == "tf32"
         try:
             results = result if isinstance(result, tuple | list) else [result]
             return {"outputs": [tensor_of(output, tf32) for output in results]}
@@ -364,14 +364,10 @@ def parameters_of(function: Callable[..., Any]) -> frozenset[str]:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return frozenset()
-    named = {
-        parameter.name
-        for parameter in parameters
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    }
-    return frozenset(
-        named | ({"**"} if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters) else set())
-    )
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = [parameter.name for parameter in parameters if parameter.kind in kinds]
+    variadic = ["**" for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD]
+    return frozenset([*named, *variadic])
 
 
 def _value(name: str, value: Any) -> Any:
@@ -396,10 +392,8 @@ def _number(text: str) -> int | float | str:
 
 def _result_dtype(inputs: Sequence[Tensor], attributes: Mapping[str, Any]) -> str:
     """Return the dtype that an fp32 result may mean: that of an attribute, else that of the first float operand."""
-    for name in DTYPE_ATTRIBUTES:
-        if name in attributes:
-            return str(attributes[name])
-    return next((tensor.dtype for tensor in inputs if tensor.format.is_float), "")
+    stated = (str(attributes[name]) for name in DTYPE_ATTRIBUTES if name in attributes)
+    return next(stated, None) or next((tensor.dtype for tensor in inputs if tensor.format.is_float), "")
 
 
 def _last_line(error: BaseException) -> str:

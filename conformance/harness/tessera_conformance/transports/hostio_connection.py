@@ -101,13 +101,14 @@ def _answer(line: bytes) -> str:
         text = line.decode("utf-8")
         value: Any = json.loads(text)
     except (ValueError, RecursionError):
-        raise EndpointFault("protocol_error", f"an answer is not JSON in UTF-8: {_excerpt(line)}") from None
+        raise EndpointFault("protocol_error", f"an answer is not JSON in UTF-8: {excerpt(line)}") from None
     if not isinstance(value, dict):
-        raise EndpointFault("protocol_error", f"an answer is not a JSON object: {_excerpt(line)}")
+        raise EndpointFault("protocol_error", f"an answer is not a JSON object: {excerpt(line)}")
     return text
 
 
-def _excerpt(data: bytes | bytearray) -> str:
+def excerpt(data: bytes | bytearray) -> str:
+    """Return the beginning of some bytes, in quotes."""
     text = bytes(data[:120]).decode(errors="backslashreplace")
     return repr(text) + (" ..." if len(data) > 120 else "")
 
@@ -158,7 +159,7 @@ class Conversation:
                 return self._lines(chunk)
             raise Ended(error.strerror or str(error)) from None
         if chunk == b"":
-            raise Ended("end of the connection" + (f" within {_excerpt(self._unread)}" if self._unread else ""))
+            raise Ended("end of the connection" + (f" within {excerpt(self._unread)}" if self._unread else ""))
         if chunk is None:
             return [] if writable else None
         return self._lines(chunk)
@@ -177,7 +178,7 @@ class Conversation:
         *lines, rest = bytes(self._unread).split(b"\n")
         self._unread = bytearray(rest)
         if len(rest) > LONGEST_ANSWER:
-            raise EndpointFault("protocol_error", f"an answer of more than {LONGEST_ANSWER} bytes: {_excerpt(rest)}")
+            raise EndpointFault("protocol_error", f"an answer of more than {LONGEST_ANSWER} bytes: {excerpt(rest)}")
         return [_answer(line) for line in lines]
 
     def require_nothing_unread(self) -> None:
@@ -188,7 +189,7 @@ class Conversation:
             return
         if frames or self._unread:
             unread = frames[0].encode() if frames else self._unread
-            raise EndpointFault("protocol_error", f"an answer without a request: {_excerpt(unread)}")
+            raise EndpointFault("protocol_error", f"an answer without a request: {excerpt(unread)}")
 
     def exchange(self, frames: Sequence[str], limit: float) -> list[str]:
         """Send frames and return the answers until a time of the monotonic clock. Raises `EndpointFault`."""

@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,9 @@ from tessera_conformance import __version__
 from tessera_conformance.documents import NoDocument, exceeds, read_json
 from tessera_conformance.protocol import MALFORMED_ANSWER, METHOD_NOT_FOUND, PROTOCOL
 from tessera_conformance.tensors import to_wire
+from tessera_conformance.terminal import Interrupted
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
+from tessera_conformance.transports.hostio_connection import excerpt
 
 # All processes that an implementation has started, so that none of them outlives its session.
 #
@@ -44,45 +46,46 @@ _PROCESSES = Path("/proc")
 
 
 class ProcessFamily:
-    """The processes of one session: give `environment` to the first, register it, and `end` them all.
+    """The processes of one session: `start` the first, and `end` them all.
 
     A family that was not ended when this process ends is ended then.
     """
 
     def __init__(self) -> None:
         self.token = uuid.uuid4().hex
-        self.first: int | None = None
+        self.first: subprocess.Popen[bytes] | None = None
         self._since = 0
         _receive_orphans()
         self._children_before = {process.pid for process in _processes() if process.parent == os.getpid()}
         _LIVING[self.token] = self
 
-    def environment(self) -> dict[str, str]:
-        """Return the environment of this process, with the token."""
-        return {**os.environ, VARIABLE: self.token}
-
-    def begins_with(self, pid: int) -> None:
-        """Register the first process, which leads a process group; no other of the family began before it."""
-        self.first = pid
-        living = _living(pid)
-        self._since = 0 if living is None else living.started
+    def start(self, command: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes]:
+        """Start and return the first process, with more variables and with options of `Popen`. Raises `OSError`."""
+        environment = {**os.environ, VARIABLE: self.token, **variables}
+        self.first = subprocess.Popen(command, env=environment, **options)
+        living = _living(self.first.pid)
+        self._since = 0 if living is None else living.started  # no other process of the family began before it
+        return self.first
 
     def end(self) -> None:
         """End the first process, its group and all its descendants."""
+        first = None if self.first is None else self.first.pid
         for _ in range(ROUNDS):
             members = self._members()
-            if self.first is not None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self.first, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if first is not None:
+                    os.killpg(first, signal.SIGKILL)
             for pid in members:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
-            for pid in members - {self.first}:  # its starter waits for the first one
+            for pid in members - {first}:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
             if not members:
                 break
         _LIVING.pop(self.token, None)
+        if self.first is not None:
+            self.first.wait()
 
     def _members(self) -> set[int]:
         """Yield the living processes of the family."""
@@ -91,8 +94,8 @@ class ProcessFamily:
         for member in living:
             children.setdefault(member.parent, []).append(member.pid)
         pids = {process.pid for process in living}
-        pending = [*self._orphans(children.get(os.getpid(), [])), *filter(self._has_token, pids)]
-        pending += [] if self.first is None else [self.first]
+        pending = [*self._orphans(children.get(os.getpid(), [])), *(pid for pid in pids if _token(pid) == self.token)]
+        pending += [] if self.first is None else [self.first.pid]
         members: set[int] = set()
         while pending:
             pid = pending.pop()
@@ -104,15 +107,30 @@ class ProcessFamily:
     def _orphans(self, children: list[int]) -> Iterator[int]:
         """Yield children that no family here has started: they began since, and have a session of their own."""
         own = os.getsid(0)
-        pids = self._children_before | {family.first for family in _LIVING.values()}
+        pids = self._children_before | {family.first.pid for family in _LIVING.values() if family.first}
         others = _LIVING.keys() - {self.token}
         for pid in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                if pid not in pids and os.getsid(pid) != own and _token(pid).decode(errors="replace") not in others:
+                if pid not in pids and os.getsid(pid) != own and _token(pid) not in others:
                     yield pid
 
-    def _has_token(self, pid: int) -> bool:
-        return _token(pid) == self.token.encode()
+
+def run_to_the_end(command: Sequence[str], grace: float, variables: Mapping[str, str], **options: Any) -> int:
+    """Return the exit code of a process; leave no other process behind.
+
+    Raises `Interrupted`: a signal arrived, which was passed on; the process had so many seconds to end by itself.
+    """
+    family = ProcessFamily()
+    process = family.start(command, variables, **options)
+    try:
+        return process.wait()
+    except Interrupted as signal_:
+        process.send_signal(signal_.number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(grace)
+        raise
+    finally:
+        family.end()
 
 
 _LIVING: dict[str, ProcessFamily] = {}
@@ -155,14 +173,15 @@ def _living(pid: int) -> _Living | None:
     return None
 
 
-def _token(pid: int) -> bytes:
-    """Return the token in the environment of a process; empty if it has none, or cannot be read."""
+def _token(pid: int) -> str:
+    """Return the token in the environment of a process; "" if it has none, or cannot be read."""
     try:
         variables = (_PROCESSES / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
-        return b""
+        return ""
     prefix = f"{VARIABLE}=".encode()
-    return next((variable.removeprefix(prefix) for variable in variables if variable.startswith(prefix)), b"")
+    tokens = (variable.removeprefix(prefix) for variable in variables if variable.startswith(prefix))
+    return next(tokens, b"").decode(errors="replace")
 
 
 # The implementation as a process of its own: JSON-RPC 2.0, one message a line, on standard input and output.
@@ -202,7 +221,9 @@ class ProcessTransport(ABC):
     def start(self, deadline: float) -> Any:
         """Start the process and return its Hello message."""
         self.stop()
-        self._exchange = tempfile.TemporaryDirectory(prefix="tessera-exchange-", dir=_outer_exchange())
+        outer = os.environ.get(EXCHANGE, "")
+        place = outer if os.path.isdir(outer) else None
+        self._exchange = tempfile.TemporaryDirectory(prefix="tessera-exchange-", dir=place)
         self._folder = Path(self._exchange.name)
         try:
             self._process = _Process(self.arguments(self._folder), {EXCHANGE: self._exchange.name})
@@ -278,16 +299,8 @@ class _Process:
 
     def __init__(self, arguments: list[str], variables: Mapping[str, str]) -> None:
         self._family = ProcessFamily()
-        self._popen = subprocess.Popen(
-            arguments,
-            env={**self._family.environment(), **variables},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            bufsize=0,
-        )
-        self._family.begins_with(self._popen.pid)
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self._popen = self._family.start(arguments, variables, **pipes, start_new_session=True, bufsize=0)
         assert self._popen.stdin and self._popen.stdout and self._popen.stderr
         self._stdin, self._stdout = self._popen.stdin.fileno(), self._popen.stdout.fileno()
         os.set_blocking(self._stdin, False)
@@ -317,7 +330,7 @@ class _Process:
             words = bytes(self._unread)
             self._unread.clear()
             self._refuse_last_words(method, words)
-            raise self._violation(f"an unsolicited message before {method}: {_excerpt(words)}")
+            raise self._violation(f"an unsolicited message before {method}: {excerpt(words)}")
 
     def _send(self, data: bytes, method: str, limit: float, deadline: float) -> None:
         view = memoryview(data)
@@ -368,27 +381,27 @@ class _Process:
 
     def _result(self, method: str, line: bytes) -> Any:
         if excess := exceeds(line):  # parsing it would take long, and much memory
-            raise self._violation(f"{method}: an answer of {excess}: {_excerpt(line)}")
+            raise self._violation(f"{method}: an answer of {excess}: {excerpt(line)}")
         try:
             answer = read_json(line)
         except NoDocument as wrong:
             self._refuse_last_words(method, line)
-            raise self._violation(f"{method}: the answer is {wrong}: {_excerpt(line)}") from None
+            raise self._violation(f"{method}: the answer is {wrong}: {excerpt(line)}") from None
         if not isinstance(answer, dict) or answer.get("jsonrpc") != "2.0":
-            raise self._violation(f"{method}: the answer is not a JSON-RPC 2.0 object: {_excerpt(line)}")
+            raise self._violation(f"{method}: the answer is not a JSON-RPC 2.0 object: {excerpt(line)}")
         strange = answer.keys() - {"jsonrpc", "id", "result", "error"}
         if strange:
-            raise self._violation(f"{method}: the answer carries unknown fields: {_excerpt(line)}")
+            raise self._violation(f"{method}: the answer carries unknown fields: {excerpt(line)}")
         if type(answer.get("id")) is not int or answer["id"] != self._last_id:
             raise self._violation(f"{method}: the answer carries id {answer.get('id')!r}, expected {self._last_id}")
         if ("result" in answer) == ("error" in answer):
-            raise self._violation(f"{method}: the answer must carry either result or error: {_excerpt(line)}")
+            raise self._violation(f"{method}: the answer must carry either result or error: {excerpt(line)}")
         if "error" not in answer:
             return answer["result"]
         error = answer["error"]
         sound = isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
         if not sound:
-            raise self._violation(f"{method}: the error needs an integer code and a message: {_excerpt(line)}")
+            raise self._violation(f"{method}: the error needs an integer code and a message: {excerpt(line)}")
         if error["code"] == METHOD_NOT_FOUND:
             return {"unsupported": {"feature": method}}
         if error["code"] == MALFORMED_ANSWER:
@@ -431,18 +444,11 @@ class _Process:
     def kill(self) -> None:
         """End the process and all its descendants."""
         self._family.end()
-        self._popen.wait()
         self._drain.join(timeout=1.0)
         for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-
-
-def _outer_exchange() -> str | None:
-    """Return the exchange directory of this process, if it is an implementation itself; else None."""
-    outer = os.environ.get(EXCHANGE, "")
-    return outer if os.path.isdir(outer) else None
 
 
 def signal_name(number: int) -> str:
@@ -451,8 +457,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return str(number)
-
-
-def _excerpt(data: bytes | bytearray) -> str:
-    text = bytes(data[:120]).decode(errors="backslashreplace")
-    return repr(text) + (" ..." if len(data) > 120 else "")
