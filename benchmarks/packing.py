@@ -6,7 +6,7 @@ import struct
 
 from measurement import Measurement, in_turns
 
-from tessera_reference.abi import layout_of, pack, parse_signature
+from tessera_reference.abi.parameters import layout_of, pack, parse_signature
 
 SAMPLE = "flash_attention(Q*, K*, V*, O*, int B, int H, int L, int D, float scale)"
 VALUES = (1 << 40, 2 << 40, 3 << 40, 4 << 40, 8, 16, 4096, 128, 0.125)

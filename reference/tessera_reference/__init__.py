@@ -11,55 +11,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .binding import (
-        ArgumentBuffer,
-        Context,
-        DeviceArray,
-        Event,
-        Kernel,
-        LaunchFlag,
-        Mesh,
-        Module,
-        PinnedArray,
-        Stream,
-        TesseraError,
-        collectives,
-        copy,
-        default_stream,
-        init,
-        launch,
-        mesh,
-        module,
-        pack_args,
-        synchronize,
-        version,
-    )
+    from .binding import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ArgumentBuffer",
-    "Context",
-    "DeviceArray",
-    "Event",
-    "Kernel",
-    "LaunchFlag",
-    "Mesh",
-    "Module",
-    "PinnedArray",
-    "Stream",
-    "TesseraError",
-    "collectives",
-    "copy",
-    "default_stream",
-    "init",
-    "launch",
-    "mesh",
-    "module",
-    "pack_args",
-    "synchronize",
-    "version",
-]
+__all__ = """
+    ArgumentBuffer Context DeviceArray Event Kernel LaunchFlag Mesh Module PinnedArray Stream TesseraError collectives
+    copy default_stream init launch mesh module pack_args synchronize version
+""".split()  # the names of `binding.__all__`, which is not imported yet
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tessera_reference.abi import Failure, NumericsPolicy, Status
 from tessera_reference.abi.fatbin import (
     CollectivePlan,
     Explanation,
@@ -20,6 +19,8 @@ from tessera_reference.abi.fatbin import (
     Section,
     TileShape,
 )
+from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.abi.status import Failure, Status
 
 Refused = Callable[[Callable[[], object]], Failure]
 

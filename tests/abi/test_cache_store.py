@@ -19,8 +19,10 @@ from typing import Any
 
 import pytest
 
-from tessera_reference.abi import Failure, NumericsPolicy, Status, cache
+from tessera_reference.abi import cache
 from tessera_reference.abi.cache import CacheKey, CacheStore, CacheTags
+from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.abi.status import Failure, Status
 
 KEY = CacheKey("scale", (("n", 1024), ("m", 4)), ("bf16", "fp32"), "sm_90")
 TAGS = CacheTags("driver 1", "abc", NumericsPolicy())
@@ -239,7 +241,7 @@ def test_an_entry_replaced_since_it_was_found_outdated_stays(
 PROLOGUE = """
 import os, signal, sys
 from pathlib import Path
-from tessera_reference.abi import NumericsPolicy
+from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.cache import CacheKey, CacheStore, CacheTags
 key = CacheKey("scale", (("n", 1024), ("m", 4)), ("bf16", "fp32"), "sm_90")
 tags = CacheTags("driver 1", "abc", NumericsPolicy())

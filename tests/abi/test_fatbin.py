@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tessera_reference.abi import Failure, Status
 from tessera_reference.abi.fatbin import (
     Fatbin,
     KernelEntry,
@@ -26,6 +25,7 @@ from tessera_reference.abi.fatbin import (
 )
 from tessera_reference.abi.fatbin import image as signing
 from tessera_reference.abi.fatbin.image import KINDS
+from tessera_reference.abi.status import Failure, Status
 
 NO_TARGET = 0xFFFFFFFF
 GRAPH_IR, TARGET_IR, PTX, AMDGCN, METADATA, SIGNATURE = range(1, 7)

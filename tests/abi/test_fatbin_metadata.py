@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tessera_reference.abi import Failure, NumericsPolicy, Status
 from tessera_reference.abi.fatbin import (
     Fatbin,
     KernelEntry,
@@ -26,6 +25,8 @@ from tessera_reference.abi.fatbin import (
     read,
     write,
 )
+from tessera_reference.abi.policy import NumericsPolicy
+from tessera_reference.abi.status import Failure, Status
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tessera_reference.abi import Failure, Parameter, ParameterValue, Status, layout_of, pack, parse_signature, unpack
+from tessera_reference.abi.parameters import Parameter, ParameterValue, layout_of, pack, parse_signature, unpack
+from tessera_reference.abi.status import Failure, Status
 
 
 def test_the_refusal_of_a_signature_says_what_stands_there_and_what_may() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tessera_reference as ts
-from tessera_reference.abi import Status
+from tessera_reference.abi.status import Status
 from tessera_reference.binding.meshes import NUMPY_NAMES, abi_dtype, dtype_of, host_array, is_array, numpy_dtype
 
 ONE = np.zeros(1, np.float32)

@@ -19,7 +19,7 @@ import pytest
 
 import tessera_reference as ts
 from tessera_reference import binding
-from tessera_reference.abi import Status
+from tessera_reference.abi.status import Status
 from tessera_reference.runtime.api import Runtime
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera_reference.abi import Failure, Status
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives import operations
 from tessera_reference.collectives.operations import orders, run
 from tessera_reference.collectives.schedules import ALGORITHMS

@@ -12,7 +12,7 @@ import pytest
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.protocol import Rejected
 from tessera_conformance.tensors import Tensor
-from tessera_reference.abi import Failure, Status
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.collectives.compression import (
     MOST_CHUNKS,

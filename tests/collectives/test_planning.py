@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_reference.abi import Failure, Status
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives.links import topology_of
 from tessera_reference.collectives.plan_execution import groups_of, run_plan, time_plan
 from tessera_reference.collectives.planner import Options, plan_function

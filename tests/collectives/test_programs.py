@@ -10,7 +10,7 @@ from math import isfinite
 import numpy as np
 import pytest
 
-from tessera_reference.abi import Failure, Status
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives import links, schedules
 from tessera_reference.collectives.programs import run_program
 from tessera_reference.graph.futures import ALGORITHMS, PATHS

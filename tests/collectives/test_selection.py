@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera_reference.abi import Failure, Status
 from tessera_reference.abi.fatbin.metadata import COLLECTIVES
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives.selection import ALGORITHMS, Row, parse_table, row_of, tables
 
 NAMES = st.sampled_from(ALGORITHMS)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera_reference.abi import Failure, Status
 from tessera_reference.abi.fatbin.metadata import COLLECTIVES
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives import travel as durations
 from tessera_reference.collectives.links import topology_of
 from tessera_reference.collectives.queues import MOST_MESSAGES, MOST_UNITS, Collective, Compute, Unit, simulate

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera_reference.abi import Failure, Status
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.mesh.memory import ADDRESSES, AddressSpaceMemory, Finding, Findings, Intervals, Region, Wanted
 from tessera_reference.mesh.topology import default
 

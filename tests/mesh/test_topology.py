@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera_reference.abi import Failure
+from tessera_reference.abi.status import Failure
 from tessera_reference.ir.targets import TARGETS
 from tessera_reference.mesh.topology import NAMES, End, InvalidDocument, Link, Routes, Topology, load, named, read
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera_reference.abi import Failure, Status
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.mesh.trace import Record, chrome_trace, write_trace
 
 HOST, LINKS = 1_000_000, 1_000_001

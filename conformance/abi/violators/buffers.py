@@ -9,10 +9,17 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, violates
-from tessera_reference.abi import Parameter, ParameterLayout, parameters
+from tessera_reference.abi import parameters
 from tessera_reference.abi import parameters as parameter_types
 from tessera_reference.abi import parameters as signatures
-from tessera_reference.abi.parameters import PARAMETER_TYPES, ParameterType, _code_of_magnitude, code_of_float
+from tessera_reference.abi.parameters import (
+    PARAMETER_TYPES,
+    Parameter,
+    ParameterLayout,
+    ParameterType,
+    _code_of_magnitude,
+    code_of_float,
+)
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import abi as methods
 

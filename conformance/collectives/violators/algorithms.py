@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.abi import Failure
+from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import operations, schedules
 from tessera_reference.collectives import operations as orders

@@ -13,7 +13,8 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, violates
 from tessera_conformance.tensors import Tensor
-from tessera_reference.abi import Descriptor, Failure, NumericsPolicy, Status
+from tessera_reference.abi.policy import Descriptor, NumericsPolicy
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import collectives as adapter
 from tessera_reference.adapter.messages import array, statuses, tensor

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.abi import Failure, Status
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives import planner
 from tessera_reference.graph import execution
 from tessera_reference.graph.execution import Group, Ranks

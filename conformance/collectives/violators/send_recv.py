@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.abi import Failure
+from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives.operations import Result
 from tessera_reference.numerics.array import Array

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.abi import Failure, Status
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives import programs
 from tessera_reference.graph import collectives, futures
 from tessera_reference.graph.execution import Group, Ranks

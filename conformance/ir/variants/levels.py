@@ -14,7 +14,7 @@ from unittest import mock
 
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.strength import varies
-from tessera_reference.abi import NumericsPolicy
+from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.adapter import FEATURES, ReferenceAdapter
 from tessera_reference.numerics import elementary
 from tessera_reference.numerics.formats import DType, dtype

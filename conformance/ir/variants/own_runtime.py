@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tessera_reference.abi import NumericsPolicy
 from tessera_reference.abi.fatbin import Fatbin, KernelEntry
+from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.compilation.executables import Arguments, Executable, Extents, ProgramExecutable, _special
 from tessera_reference.graph.interpreter import FROM_ZERO, RandomSource
 from tessera_reference.ir.targets import target_of

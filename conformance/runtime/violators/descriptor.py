@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.abi import Descriptor, Failure, StableMath, Status
+from tessera_reference.abi.policy import Descriptor, StableMath
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, numerics
 from tessera_reference.numerics.errors import LeafCount
 from tessera_reference.numerics.trees import PAIRWISE, Tree

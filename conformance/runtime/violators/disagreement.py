@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
-from tessera_reference.abi import Descriptor
+from tessera_reference.abi.policy import Descriptor
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.runtime.collectives import CollectiveCall, CollectiveWork, Issued
 from tessera_reference.runtime.streams import Rendezvous, Stream

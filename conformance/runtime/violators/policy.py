@@ -10,7 +10,7 @@ import numpy as np
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.abi import Failure
+from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.compilation.executables import Executable
 from tessera_reference.graph import elementwise as graph_elementwise

@@ -6,19 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..abi import (
-    ADDRESS_SPACES,
-    BUFFER_ALIGNMENT,
-    ParameterLayout,
-    ParameterValue,
-    layout_of,
-    pack,
-    parse_signature,
-    unpack,
-)
 from ..abi.fatbin import Fatbin, metadata_to_bytes, read
 from ..abi.fatbin.image import BINARY_KINDS
-from ..abi.status import AbiVersion, constants, header
+from ..abi.parameters import BUFFER_ALIGNMENT, ParameterLayout, ParameterValue, layout_of, pack, parse_signature, unpack
+from ..abi.status import ADDRESS_SPACES, AbiVersion, constants, header
 from ..compilation.images import Start
 from ..mesh import topology
 from ..numerics.errors import InvalidArgument

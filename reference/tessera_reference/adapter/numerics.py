@@ -12,7 +12,7 @@ from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.dsl import program, type_of
 from tessera_conformance.tensors import Tensor
 
-from ..abi import Descriptor
+from ..abi.policy import Descriptor
 from ..abi.status import invalid, unsupported
 from ..collectives import order_of
 from ..collectives.operations import require_stage_one

@@ -1,10 +1,9 @@
-"""Arrays of one dtype: storage codes, values, and classes of numbers."""
+"""Arrays of one dtype: storage codes and values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import IntEnum
 from math import prod
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import MalformedStorage, NotRepresentable, WrongCarrier, require_shape
-from .formats import DType, UnsupportedDType
+from .formats import DType
 
 # Storage codes <-> values.
 #
@@ -231,52 +230,3 @@ def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a mask of the pairs that are equal, exactly, as Python compares, or both NaN."""
     equal = np.asarray(a.astype(object) == b.astype(object), bool)
     return np.asarray(equal | ((a != a) & (b != b)))
-
-
-# The class of numbers: zero, subnormal, normal, infinite or NaN, with the sign.
-#
-# IEEE 754-2019 clause 5.7.2 ("class"), for the formats of runtime spec Appendix B. fp8_e4m3 has no infinite numbers.
-# The storage of tf32 is fp32 (AMB-RT-28) and is classified as that.
-
-
-class Category(IntEnum):
-    """The kind of a floating-point number."""
-
-    ZERO = 0
-    SUBNORMAL = 1
-    NORMAL = 2
-    INFINITE = 3
-    NAN = 4
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Classification:
-    """The `Category` of each element, as uint8, and a mask of the set sign bits (of zeros and NaN too)."""
-
-    categories: npt.NDArray[np.uint8]
-    negative: npt.NDArray[np.bool_]
-
-
-def classify(array: Array) -> Classification:
-    """Classify every element of a float array; same shape.
-
-    A complex array gets one axis more, at the end: the class of the real part, then of the imaginary part.
-    Raises `UnsupportedDType` for integers and bool, which have no such classes.
-    """
-    if array.dtype.kind == "complex":
-        component, values = array.dtype.component, np.stack([array.values.real, array.values.imag], axis=-1)
-    elif array.dtype.kind == "float":
-        component, values = array.dtype.storage, array.values
-    else:
-        raise UnsupportedDType("classify", array.dtype)
-    return Classification(_categories(values, component.min_normal), np.asarray(np.signbit(values)))
-
-
-def _categories(values: npt.NDArray[Any], min_normal: float) -> npt.NDArray[np.uint8]:
-    magnitude = np.abs(values)
-    category = np.full(np.shape(values), Category.NORMAL, np.uint8)
-    category[magnitude < np.array(min_normal, magnitude.dtype)] = Category.SUBNORMAL
-    category[magnitude == 0.0] = Category.ZERO
-    category[np.isinf(magnitude)] = Category.INFINITE
-    category[np.isnan(magnitude)] = Category.NAN
-    return category

@@ -137,16 +137,6 @@ class UnknownDType(NumericsFailure):
 
 
 @dataclass(eq=False, repr=False)
-class UnknownDTypeId(NumericsFailure):
-    """`identifier` is not a dtype id of the ABI; tf32 has none, being a math mode on fp32 storage (AMB-RT-28)."""
-
-    identifier: object
-
-    def __str__(self) -> str:
-        return f"unknown dtype id {self.identifier!r}: the ids are 1 to 13 (RT-19.B)"
-
-
-@dataclass(eq=False, repr=False)
 class UnsupportedDType(NumericsFailure):
     """`operation` is not defined on `dtype`."""
 
@@ -163,17 +153,6 @@ def dtype(name: str) -> DType:
         return DTYPES[name]
     except (KeyError, TypeError):  # a name that is not a string may be unhashable
         raise UnknownDType(name) from None
-
-
-def dtype_of_abi_id(identifier: int) -> DType:
-    """Return the dtype with an id of the ABI (RT-19.B-01 to -13). Raises `UnknownDTypeId`.
-
-    tf32 has no id: a tf32 tensor goes under the id of its storage, 5 (AMB-RT-28).
-    """
-    for dtype in DTYPES.values():
-        if dtype.abi_id == identifier and type(identifier) is int:
-            return dtype
-    raise UnknownDTypeId(identifier)
 
 
 DTYPES: dict[str, DType] = {
