@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...ir.operation import Block, Function, Instruction, Module, Operation, fields_of
 from ...ir.targets import Target, target_of
 from ...ir.types import Fragment, Memref, Pointer, Scalar, Type, Value
-from ...kernel_machine.block import FragmentUse, KernelOperation, extents_of
-from ...tile import fragments, operations
+from ...kernel_machine.block import extents_of
+from ...tile import operations
 from ...tile.fragments import fragment_uses
 from .. import operations as _declared  # noqa: F401, declares the operations, so that printed text can be read
 from ..operations import memory as scf
 from ..operations.memory import GLOBAL
-from . import memory, scalars
-from .scalars import Body, Buffer, Lowered, Number, Pair, Share, lowered_element, plain
+from . import memory
+from .scalars import Body, Buffer, Lowered, Number, Pair, Share, lowered, plain
 
 # Parameters keep their order: buffers as pointers to global memory, then scalars. Special registers, shared memory and
 # constants appear at the beginning of the body.
-
-
-QUANTITIES: Mapping[type[Operation], str] = {
-    operations.ThreadId: "thread",
-    operations.BlockId: "block",
-    operations.BlockDim: "block_dim",
-    operations.GridDim: "grid_dim",
-}
 
 
 class _Kernel:
@@ -34,8 +26,7 @@ class _Kernel:
 
     def __init__(self, function: Function, target: Target) -> None:
         self.function = function
-        self.body = Body(target, extents_of(function, "block"), function.location)
-        self.uses: Mapping[Value, FragmentUse] = fragment_uses(function)[0]
+        self.body = Body(target, extents_of(function, "block"), function.location, fragment_uses(function)[0])
 
     def lowered(self) -> Function:
         """Return the lowered kernel."""
@@ -63,24 +54,13 @@ class _Kernel:
             self.body.values.update(zip(instruction.results, values, strict=True))
 
     def _instruction(self, instruction: Instruction) -> tuple[Lowered, ...]:
-        operation, body = instruction.operation, self.body
-        kind = type(operation)
-        if kind in QUANTITIES:
-            return (body.register(QUANTITIES[kind], operation.position),)  # type: ignore[attr-defined]  # along an axis
-        if kind in EFFECTS:
-            EFFECTS[kind](body, instruction)
-            return ()
-        if kind in RESULTS:
-            return (RESULTS[kind](body, instruction),)
-        if kind in FRAGMENTS:
-            return (FRAGMENTS[kind](body, instruction, self.uses[instruction.results[0]]),)
+        operation = instruction.operation
         if isinstance(operation, operations.For):
             return self._for(instruction)
         if isinstance(operation, operations.If):
             return self._if(instruction)
-        if isinstance(operation, KernelOperation):
-            raise body.unsupported(operation.name)
-        return (lowered_element(body, operation, *map(body.element, instruction.operands)),)
+        value = lowered(operation, instruction, self.body)
+        return () if value is None else (value,)
 
     # Control
 
@@ -125,7 +105,7 @@ class _Kernel:
     def _types(self, value: Value) -> tuple[Type, ...]:
         """Return the types of the values that a value is lowered to."""
         if isinstance(value.type, Fragment):
-            return memory.parts_of(self.body, value.type, self.uses[value])
+            return memory.parts_of(self.body, value.type, self.body.uses[value])
         if isinstance(value.type, Scalar) and value.type.dtype.kind == "complex":
             return (Scalar(value.type.dtype.component),) * 2
         return (plain(value.type),)
@@ -164,50 +144,6 @@ def _values_of(value: Number | Share) -> tuple[Value, ...]:
         return value.parts
     return (value.real, value.imaginary) if isinstance(value, Pair) else (value,)
 
-
-def _load(body: Body, instruction: Instruction) -> Number:
-    buffer = body.form(instruction.operands[0], Buffer)
-    at = memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[1:]])
-    if buffer.dtype.kind == "complex":
-        return scalars.unpacked(body, memory.load(body, buffer, at, scalars.in_memory(buffer.dtype)))
-    return memory.load(body, buffer, at, Scalar(buffer.dtype))
-
-
-def _store(body: Body, instruction: Instruction) -> None:
-    value, buffer = body.element(instruction.operands[0]), body.form(instruction.operands[1], Buffer)
-    if isinstance(value, Pair):
-        value = scalars.packed(body, value, buffer.dtype)
-    at = memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[2:]])
-    memory.store(body, buffer, at, value)
-
-
-EFFECTS: Mapping[type[Operation], Callable[[Body, Instruction], None]] = {
-    operations.Store: _store,
-    operations.CopyAsync: memory.copy,
-    operations.CopyCommit: memory.commit,
-    operations.CopyWait: memory.wait,
-    operations.Barrier: memory.barrier,
-    fragments.FragmentStore: memory.stored,
-}
-"""Operations without a result."""
-
-RESULTS: Mapping[type[Operation], Callable[[Body, Instruction], Lowered]] = {
-    operations.Load: _load,
-    operations.SharedAlloc: memory.allocated,
-    operations.ShuffleSync: memory.shuffled,
-    operations.Part: scalars.part,
-    operations.Complex: scalars.joined,
-    operations.LaneId: lambda body, instruction: body.lane,
-    operations.WarpId: lambda body, instruction: body.over(body.linear, body.target.warp),
-}
-"""Operations with one result."""
-
-FRAGMENTS: Mapping[type[Operation], Callable[[Body, Instruction, FragmentUse], Share]] = {
-    fragments.FragmentZero: memory.zeros,
-    fragments.LoadMatrix: memory.loaded,
-    fragments.MmaSync: memory.multiplied,
-}
-"""The operations that make a fragment, which is lowered for the operand that it is used as."""
 
 # From Tile IR to Target IR: every kernel in its vendor's dialects; host functions stay unchanged (section 8.2).
 

@@ -10,12 +10,12 @@ from ...ir.operation import Instruction
 from ...ir.types import Fragment, Scalar, Value, Vector
 from ...kernel_machine.block import FragmentUse
 from ...numerics.formats import DType
-from ...tile.fragments import FragmentZero, LoadMatrix, MmaSync
-from ...tile.operations import CopyAsync, CopyWait, SharedAlloc, ShuffleSync
+from ...tile.fragments import FragmentStore, FragmentZero, LoadMatrix, MmaSync
+from ...tile.operations import Barrier, CopyAsync, CopyCommit, CopyWait, Load, SharedAlloc, ShuffleSync, Store
 from ..operations import llvm, memory, vendors
 from ..operations import memory as vectors
 from ..operations.vendors import Role, Spread
-from .scalars import INT64, Body, Buffer, Number, Pair, Share
+from .scalars import INT64, Body, Buffer, Number, Pair, Share, in_memory, lowered, packed, unpacked
 
 # Memory, copies, barriers and shuffles of a kernel in the dialects of its vendor (LANG-08.2-07 to -09, -11, -12).
 #
@@ -27,10 +27,8 @@ LANE_BYTES = 4
 """The bytes for each lane, in which ds_bpermute counts lanes."""
 
 
-def allocated(body: Body, instruction: Instruction) -> Buffer:
-    """Return a piece of shared memory, named after its value."""
-    operation = instruction.operation
-    assert isinstance(operation, SharedAlloc)
+@lowered.register
+def _shared_alloc(operation: SharedAlloc, instruction: Instruction, body: Body) -> Buffer:
     memref = operation.returns
     shape, dtype = memref.extents, memref.dtype.storage
     name = f"shared{sum(isinstance(earlier.operation, memory.AddressOf) for earlier in body.before)}"
@@ -77,10 +75,26 @@ def _is_lds(body: Body, buffer: Buffer) -> bool:
     return body.target.vendor == "amd" and buffer.space == "shared"
 
 
-def copy(body: Body, instruction: Instruction) -> None:
-    """Append an asynchronous copy."""
-    operation = instruction.operation
-    assert isinstance(operation, CopyAsync)
+@lowered.register
+def _load(operation: Load, instruction: Instruction, body: Body) -> Number:
+    buffer = body.form(instruction.operands[0], Buffer)
+    at = offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[1:]])
+    if buffer.dtype.kind == "complex":
+        return unpacked(body, load(body, buffer, at, in_memory(buffer.dtype)))
+    return load(body, buffer, at, Scalar(buffer.dtype))
+
+
+@lowered.register
+def _store(operation: Store, instruction: Instruction, body: Body) -> None:
+    value, buffer = body.element(instruction.operands[0]), body.form(instruction.operands[1], Buffer)
+    if isinstance(value, Pair):
+        value = packed(body, value, buffer.dtype)
+    at = offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[2:]])
+    store(body, buffer, at, value)
+
+
+@lowered.register
+def _copy(operation: CopyAsync, instruction: Instruction, body: Body) -> None:
     source, destination = (body.form(value, Buffer) for value in instruction.operands[:2])
     indices = [body.scalar(value) for value in instruction.operands[2:]]
     rank = len(source.shape) if indices else 0
@@ -93,28 +107,28 @@ def copy(body: Body, instruction: Instruction) -> None:
     store(body, destination, end, load(body, source, begin, Vector(count, source.dtype)))
 
 
-def commit(body: Body, instruction: Instruction) -> None:
-    """Append the end of a group of copies."""
+@lowered.register
+def _commit(operation: CopyCommit, instruction: Instruction, body: Body) -> None:
     if body.target.vendor == "nvidia":
         body.all(vendors.CopyCommit)
 
 
-def wait(body: Body, instruction: Instruction) -> None:
+@lowered.register
+def _wait(operation: CopyWait, instruction: Instruction, body: Body) -> None:
     """Wait until copies are finished; on AMD, where they are loads and stores, they already are."""
-    assert isinstance(instruction.operation, CopyWait)
     if body.target.vendor == "nvidia":
-        body.all(vendors.CopyWait, n=instruction.operation.pending)
+        body.all(vendors.CopyWait, n=operation.pending)
 
 
-def barrier(body: Body, instruction: Instruction) -> None:
-    """Synchronize all threads of the block."""
+@lowered.register
+def _barrier(operation: Barrier, instruction: Instruction, body: Body) -> None:
     body.all(vendors.Barrier if body.target.vendor == "nvidia" else vendors.RocdlBarrier)
 
 
-def shuffled(body: Body, instruction: Instruction) -> Number:
+@lowered.register
+def _shuffle(operation: ShuffleSync, instruction: Instruction, body: Body) -> Number:
     """Return the value of the lane `delta` further on in the warp, part by part."""
-    operation, value = instruction.operation, body.element(instruction.operands[0])
-    assert isinstance(operation, ShuffleSync)
+    value = body.element(instruction.operands[0])
     if isinstance(value, Pair):
         return Pair(_shuffled(body, operation, value.real), _shuffled(body, operation, value.imaginary))
     return _shuffled(body, operation, value)
@@ -192,19 +206,17 @@ def parts_of(body: Body, fragment: Fragment, use: FragmentUse) -> tuple[Vector, 
     return (Vector(spread.held, unit.held(use.part)),) * len(list(unit.corners(use.part, fragment)))
 
 
-def zeros(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
-    """Return an accumulator of zeros."""
-    assert isinstance(instruction.operation, FragmentZero)
-    types = parts_of(body, instruction.operation.returns, use)
+@lowered.register
+def _zero(operation: FragmentZero, instruction: Instruction, body: Body) -> Share:
+    types = parts_of(body, operation.returns, body.uses[instruction.results[0]])
     return Share(tuple(body(vectors.Zero, returns=type_) for type_ in types))
 
 
-def multiplied(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
+@lowered.register
+def _mma_sync(operation: MmaSync, instruction: Instruction, body: Body) -> Share:
     """Return A times B added to C, matrix by matrix, ascending along k."""
-    operation = instruction.operation
-    assert isinstance(operation, MmaSync)
     unit = unit_for(body, operation.c)
-    parts_of(body, operation.c, use)
+    parts_of(body, operation.c, body.uses[instruction.results[0]])
     a, b, c = (body.form(value, Share).parts for value in instruction.operands)
     rows, columns, depth = operation.m // unit.m, operation.n // unit.n, operation.k // unit.k
     products = []
@@ -225,11 +237,9 @@ def _product(body: Body, unit: Unit, a: Value, b: Value, c: Value) -> Value:
     return body(vendors.MmaSync, a, b, c, m=unit.m, n=unit.n, k=unit.k)
 
 
-def loaded(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
-    """Return a fragment from shared memory."""
-    operation = instruction.operation
-    assert isinstance(operation, LoadMatrix)
-    unit, role = unit_for(body, operation.returns), use.part
+@lowered.register
+def _load_matrix(operation: LoadMatrix, instruction: Instruction, body: Body) -> Share:
+    unit, role = unit_for(body, operation.returns), body.uses[instruction.results[0]].part
     source = _Matrix(body, instruction, 0, operation.stride, operation.transpose)
     is_16_bit = unit.held(role).bits == 16 and unit.held(role).kind == "float"
     by_ldmatrix = unit.spread is vendors.nvidia and role != "c" and is_16_bit
@@ -237,10 +247,10 @@ def loaded(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
     return Share(tuple(read(source, unit, role, corner) for corner in unit.corners(role, operation.returns)))
 
 
-def stored(body: Body, instruction: Instruction) -> None:
+@lowered.register
+def _store_fragment(operation: FragmentStore, instruction: Instruction, body: Body) -> None:
     """Store an accumulator to memory, element by element."""
-    fragment = instruction.operands[0].type
-    assert isinstance(fragment, Fragment)
+    fragment = operation.fragment
     unit = unit_for(body, fragment)
     into = _Matrix(body, instruction, 1)
     spread = unit.of("c")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import singledispatch
 from math import prod
 from typing import Any, TypeVar
 
@@ -12,8 +13,9 @@ from ...ir.diagnostics import Location, UnsupportedConstruct
 from ...ir.operation import Builder, Instruction, Operation
 from ...ir.targets import Target
 from ...ir.types import Scalar, Type, Value, Vector
+from ...kernel_machine.block import FragmentUse, KernelOperation
 from ...numerics.formats import DTYPES, DType
-from ...tile.operations import Part
+from ...tile.operations import AlongAxis, BlockDim, BlockId, Complex, GridDim, LaneId, Part, ThreadId, WarpId
 from ..operations import llvm, memory
 from ..operations.llvm import CALLEES, Add, And, Call, Mul, SDiv, conversion_symbol, symbol
 from ..operations.llvm import Constant as LlvmConstant
@@ -63,10 +65,13 @@ L = TypeVar("L", Value, Pair, Buffer, Share)
 class Body(Builder):
     """A builder of one kernel's instructions; constants and registers come first, one instruction for all uses."""
 
-    def __init__(self, target: Target, extents: tuple[int, int, int], location: Location) -> None:
+    def __init__(
+        self, target: Target, extents: tuple[int, int, int], location: Location, uses: Mapping[Value, FragmentUse]
+    ) -> None:
         super().__init__(location)
         self.target = target
         self.extents = extents
+        self.uses = uses
         self.values: dict[Value, Lowered] = {}
         self.before: list[Instruction] = []
         self._constants: dict[tuple[str, str], Value] = {}
@@ -188,6 +193,37 @@ class Body(Builder):
 def plain(type_: Type) -> Type:
     """Return a type at the Target level: tf32 concerns products alone, and its scalars are fp32 (AMB-RT-28)."""
     return Scalar(type_.dtype.storage) if isinstance(type_, Scalar) else type_
+
+
+@singledispatch
+def lowered(operation: Operation, instruction: Instruction, body: Body) -> Lowered | None:
+    """Append an operation of a kernel, and return its lowered result, if it has one. Raises `UnsupportedConstruct`."""
+    if isinstance(operation, KernelOperation):
+        raise body.unsupported(operation.name)
+    return lowered_element(body, operation, *map(body.element, instruction.operands))
+
+
+QUANTITIES: Mapping[type[AlongAxis], str] = {
+    ThreadId: "thread",
+    BlockId: "block",
+    BlockDim: "block_dim",
+    GridDim: "grid_dim",
+}
+
+
+@lowered.register
+def _along_axis(operation: AlongAxis, instruction: Instruction, body: Body) -> Value:
+    return body.register(QUANTITIES[type(operation)], operation.position)
+
+
+@lowered.register
+def _lane_id(operation: LaneId, instruction: Instruction, body: Body) -> Value:
+    return body.lane
+
+
+@lowered.register
+def _warp_id(operation: WarpId, instruction: Instruction, body: Body) -> Value:
+    return body.over(body.linear, body.target.warp)
 
 
 # Conversions between dtypes in a kernel, each rounding once, as the reference arithmetic's cast does (LANG-03.1-05).
@@ -353,16 +389,14 @@ ON_COMPLEX: Mapping[str, Callable[..., Number]] = {
 # Parts
 
 
-def part(body: Body, instruction: Instruction) -> Value:
-    """Return the real or the imaginary part."""
-    operation = instruction.operation
-    assert isinstance(operation, Part)
+@lowered.register
+def _part(operation: Part, instruction: Instruction, body: Body) -> Value:
     pair = body.form(instruction.operands[0], Pair)
     return pair.real if operation.which == "real" else pair.imaginary
 
 
-def joined(body: Body, instruction: Instruction) -> Pair:
-    """Return the complex number that has these parts."""
+@lowered.register
+def _complex(operation: Complex, instruction: Instruction, body: Body) -> Pair:
     real, imaginary = map(body.scalar, instruction.operands)
     return Pair(real, imaginary)
 
