@@ -41,79 +41,10 @@ from .storage import (
     Who,
 )
 
-# The lanes of a block: their positions, and which of them are active (spec sections 7.2, 8.1).
-#
-# An array "for each lane" has shape [lanes], or [lanes, n]; its values in inactive lanes are ignored.
-
-
 INDEX_DTYPE = DTYPES["int32"]
 """The dtype of places and indices."""
 
 Mask = npt.NDArray[np.bool_] | None
-
-
-class Lanes:
-    """Threads of one block after another, counted with x fastest.
-
-    `lanes`, `warp` (lanes of one warp), `warps`, `extents`, `grid`, `position` describe the block; `threads` has the x,
-    y and z of each lane, `every_lane` their numbers. `mask` marks the active lanes, None when all are; `active` has the
-    numbers of those.
-    """
-
-    def __init__(self, grid: Place, extents: Place, warp: int) -> None:
-        self.grid = grid
-        self.extents = extents
-        self.warp = warp
-        self.clock = Clock(grid, extents, warp)
-        self.lanes = self.clock.lanes
-        self.warps = self.clock.warps
-        self.position: Place = (0, 0, 0)
-        self.every_lane: Offsets = np.arange(self.lanes, dtype=np.int64)
-        self.threads = _coordinates(extents)
-        self.mask: Mask = None
-        self.active = self.every_lane
-
-    def begin(self, number: int) -> None:
-        """Start the block with this number."""
-        self.clock.begin(number)
-        self.position = self.clock.place_of(number)
-
-    @contextmanager
-    def under(self, condition: npt.NDArray[np.bool_], outer: Mask) -> Iterator[None]:
-        """Make only the lanes of `outer` active where the condition holds."""
-        before, active = self.mask, self.active
-        self.mask = condition if outer is None else condition & outer
-        self.active = self.mask.nonzero()[0]
-        try:
-            yield
-        finally:
-            self.mask, self.active = before, active
-
-    def uniform(self, number: int | float, dtype: DType = INDEX_DTYPE) -> Array:
-        """Return one number in all lanes."""
-        values = np.empty(self.lanes, dtype.carrier)
-        values.fill(number)
-        return Array(dtype, values)
-
-    def holding(self, values: Values) -> Lanes:
-        """Return the lanes to which these values belong: those of this block."""
-        return self
-
-    def of_active(self, values: Values) -> Values:
-        """Return the values of the active lanes."""
-        return values if self.mask is None else values[self.active]
-
-    def spread(self, values: Values) -> Values:
-        """Return a value for each active lane as one for each lane."""
-        if self.mask is None:
-            return values
-        per_lane = np.zeros((self.lanes, *values.shape[1:]), values.dtype)
-        per_lane[self.active] = values
-        return per_lane
-
-    def thread(self, lane: int) -> Who:
-        """Return a lane as messages name it."""
-        return self.clock.thread(int(lane))
 
 
 @lru_cache(64)
@@ -127,7 +58,7 @@ def _coordinates(extents: Place) -> tuple[Array, Array, Array]:
 # Checks and exchanges in a warp: whole warps, equal values, values read from another lane.
 
 
-def whole_warps(block: Lanes, what: str) -> Offsets:
+def whole_warps(block: BlockState, what: str) -> Offsets:
     """Return the numbers of the active warps. Raises `PartialWarp`, naming `what`, for one with inactive lanes."""
     if block.mask is None and block.lanes % block.warp == 0:
         return np.arange(block.warps)
@@ -141,14 +72,14 @@ def whole_warps(block: Lanes, what: str) -> Offsets:
     return np.flatnonzero(active)
 
 
-def _rows(block: Lanes, values: Values) -> Values:
+def _rows(block: BlockState, values: Values) -> Values:
     """Return the lanes of each warp as a row; threads that the block does not have are zeros."""
     every = np.zeros(block.warps * block.warp, values.dtype)
     every[: block.lanes] = values
     return every.reshape(block.warps, block.warp)
 
 
-def by_warp(block: Lanes, what: str, values: Offsets) -> Offsets:
+def by_warp(block: BlockState, what: str, values: Offsets) -> Offsets:
     """Return the value shared by a warp's lanes; arbitrary if inactive. Raises `PartialWarp` and `NotUniform`."""
     block = block.holding(values)
     active = whole_warps(block, what)
@@ -160,7 +91,7 @@ def by_warp(block: Lanes, what: str, values: Offsets) -> Offsets:
     return lanes[:, 0]
 
 
-def exchanged(block: Lanes, values: Values, sources: Offsets, mask: int | None = None) -> Values:
+def exchanged(block: BlockState, values: Values, sources: Offsets, mask: int | None = None) -> Values:
     """Return for each lane the value of lane `sources`, counted within its warp. Raises `AbsentLane`.
 
     Both lanes are active and, where there is one, in the mask, which has a bit for each lane of a warp.
@@ -182,7 +113,7 @@ def exchanged(block: Lanes, values: Values, sources: Offsets, mask: int | None =
     return block.spread(values[places[active]])
 
 
-def shuffled(block: Lanes, values: Values, delta: int, mask: int | None = None) -> Values:
+def shuffled(block: BlockState, values: Values, delta: int, mask: int | None = None) -> Values:
     """Return to lane i the value of lane i + delta, its own beyond the warp (AMB-LANG-63). Raises `AbsentLane`."""
     if block.mask is None and block.lanes % block.warp == 0 and mask in (None, (1 << block.warp) - 1):
         moved = values.reshape(-1, block.warp).copy()
@@ -230,11 +161,11 @@ class PendingCopies:
         """Add copies that the lanes have begun, each to the elements of its row."""
         self.copies.append(Copy(storage, at, lanes, self.committed[lanes]))
 
-    def commit(self, block: Lanes) -> None:
+    def commit(self, block: BlockState) -> None:
         """Close a group of each active lane."""
         self.committed[block.active] += 1
 
-    def wait(self, block: Lanes, pending: int) -> None:
+    def wait(self, block: BlockState, pending: int) -> None:
         """Finish, for each active lane, all its groups but the newest `pending`."""
         done = np.full(self.committed.size, -1, np.int64)
         done[block.active] = self.committed[block.active] - pending
@@ -371,24 +302,36 @@ def unwritten(kernel: Function, fault: Unwritten) -> Diagnostic:
     return diagnostic_of(refusal, kernel.location, phase="execute")
 
 
-# The state of a running block: its lanes, shared memory and values, and their accesses to memory (7.2, 8.3).
+# The state of a running block: its lanes, shared memory and values, and their accesses to memory (7.2, 8.1, 8.3).
 #
-# An operation of a kernel sees only this (spec sections 7.2, 8.3). Offsets count elements of a memory from its first
+# An operation of a kernel sees only this. Offsets count elements of a memory from its first
 # one; an argument "for each lane" has shape [lanes], or [lanes, n], and its values in inactive lanes are ignored.
 
 
-class BlockState(Lanes):
+class BlockState:
     """The state of a block: its lanes, memory, and the values of a kernel that runs in it.
 
-    `regions` and `instruction` belong to the instruction that is running.
+    `lanes`, `warp` (lanes of one warp), `warps`, `extents`, `grid`, `position` describe the block; `threads` has the x,
+    y and z of each lane, counted with x fastest, `every_lane` their numbers. `mask` marks the active lanes, None when
+    all are; `active` has the numbers of those. `regions` and `instruction` belong to the instruction that is running.
     """
 
     global_memory: type[GlobalStorage] = GlobalStorage
 
     def __init__(self, program: Program, target: Target, grid: Place, extents: Place, budget: Budget) -> None:
-        super().__init__(grid, extents, target.warp)
         self.program = program
         self.target = target
+        self.grid = grid
+        self.extents = extents
+        self.warp = target.warp
+        self.clock = Clock(grid, extents, target.warp)
+        self.lanes = self.clock.lanes
+        self.warps = self.clock.warps
+        self.position: Place = (0, 0, 0)
+        self.every_lane: Offsets = np.arange(self.lanes, dtype=np.int64)
+        self.threads = _coordinates(extents)
+        self.mask: Mask = None
+        self.active = self.every_lane
         self.copies = PendingCopies(self.lanes)
         self.shared: dict[Instruction, SharedStorage] = {}
         self.frame: list[Any] = [None] * program.places
@@ -399,18 +342,58 @@ class BlockState(Lanes):
 
     def begin(self, number: int) -> None:
         """Start the block with this number, with empty shared memory."""
-        super().begin(number)
+        self.clock.begin(number)
+        self.position = self.clock.place_of(number)
         self.copies.clear()
         for storage in self.shared.values():
             storage.clear()
+
+    # Lanes
+
+    @contextmanager
+    def under(self, condition: npt.NDArray[np.bool_], outer: Mask) -> Iterator[None]:
+        """Make only the lanes of `outer` active where the condition holds."""
+        before, active = self.mask, self.active
+        self.mask = condition if outer is None else condition & outer
+        self.active = self.mask.nonzero()[0]
+        try:
+            yield
+        finally:
+            self.mask, self.active = before, active
+
+    def uniform(self, number: int | float, dtype: DType = INDEX_DTYPE) -> Array:
+        """Return one number in all lanes."""
+        values = np.empty(self.lanes, dtype.carrier)
+        values.fill(number)
+        return Array(dtype, values)
+
+    def holding(self, values: Values) -> BlockState:
+        """Return the lanes to which these values belong: those of this block."""
+        return self
+
+    def of_active(self, values: Values) -> Values:
+        """Return the values of the active lanes."""
+        return values if self.mask is None else values[self.active]
+
+    def spread(self, values: Values) -> Values:
+        """Return a value for each active lane as one for each lane."""
+        if self.mask is None:
+            return values
+        per_lane = np.zeros((self.lanes, *values.shape[1:]), values.dtype)
+        per_lane[self.active] = values
+        return per_lane
+
+    def thread(self, lane: int) -> Who:
+        """Return a lane as messages name it."""
+        return self.clock.thread(int(lane))
+
+    # Control
 
     @property
     def use_of_result(self) -> FragmentUse:
         """The use of the fragment that the instruction makes."""
         assert self.instruction is not None
         return self.program.uses[self.instruction.results[0]]
-
-    # Control
 
     def region(self, code: Code, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run a region under the current mask, and return what it yields. Raises `Rejection`."""
@@ -465,9 +448,8 @@ class BlockState(Lanes):
             outside = (index.values < 0) | (index.values >= extent)
             if np.count_nonzero(outside) and outside[self.active].any():
                 lane = int(self.active[outside[self.active]][0])
-                raise self.out_of_bounds(
-                    memory, self.thread(lane), tuple(int(coordinate.values[lane]) for coordinate in indices)
-                )
+                place = tuple(int(coordinate.values[lane]) for coordinate in indices)
+                raise self.out_of_bounds(memory, self.thread(lane), place)
             total += np.multiply(index.values, stride, dtype=np.int64)
         return total
 
