@@ -506,9 +506,7 @@ class _Parser:
         """Read `{name = value, flag, ...}`; a name alone means true."""
         tokens = self.tokens
         tokens.expect("{", "to open the attributes")
-        if tokens.accept("}"):
-            return
-        while True:
+        for _ in self.items("}", "between attributes"):
             start = tokens.start
             if tokens.kind not in ("word", "string"):
                 tokens.refuse(f"expected an attribute, found {tokens.shown()}", "name = value")
@@ -519,8 +517,6 @@ class _Parser:
                 tokens.advance()
             value = self.attribute(depth) if tokens.accept("=") else True
             attributes[name] = Given(value, start, tokens.previous_end)
-            if not self.more("}", "between attributes"):
-                return
 
     def attribute(self, depth: int) -> Any:
         tokens = self.tokens
@@ -557,12 +553,7 @@ class _Parser:
             self.entries(entries, depth + 1)
             return {name: attribute.value for name, attribute in entries.items()}
         tokens.advance()
-        if tokens.accept("]"):
-            return ()
-        items = [self.attribute(depth + 1)]
-        while self.more("]", "between the items of a list"):
-            items.append(self.attribute(depth + 1))
-        return tuple(items)
+        return tuple([self.attribute(depth + 1) for _ in self.items("]", "between the items of a list")])
 
     def more(self, closing: str, where: str) -> bool:
         """Return True if a comma promises another item; advance past it, or past the end of the list."""
@@ -570,6 +561,13 @@ class _Parser:
             return False
         self.tokens.expect(",", where)
         return True
+
+    def items(self, closing: str, where: str) -> Iterator[None]:
+        """Yield before each item of a list, which may be empty, and advance past its commas and its end."""
+        if not self.tokens.accept(closing):
+            yield
+            while self.more(closing, where):
+                yield
 
     # Types
 
@@ -594,14 +592,8 @@ class _Parser:
         return self.types_in_parentheses(0) if self.tokens.text == "(" else (self.type(),)
 
     def types_in_parentheses(self, depth: int) -> tuple[Type, ...]:
-        tokens = self.tokens
-        tokens.expect("(", "before the types")
-        if tokens.accept(")"):
-            return ()
-        types = [self.type(depth)]
-        while self.more(")", "between types"):
-            types.append(self.type(depth))
-        return tuple(types)
+        self.tokens.expect("(", "before the types")
+        return tuple([self.type(depth) for _ in self.items(")", "between types")])
 
     def type(self, depth: int = 0) -> Type:
         tokens = self.tokens
@@ -617,9 +609,8 @@ class _Parser:
         try:
             type_ = self.types[text] = read_type(text)
         except Refusal as refusal:
-            raise Rejection(
-                [diagnostic_of(refusal, tokens.location(tokens.start, tokens.end), phase="parse")]
-            ) from None
+            place = tokens.location(tokens.start, tokens.end)
+            raise Rejection([diagnostic_of(refusal, place, phase="parse")]) from None
         tokens.advance()
         return type_
 
@@ -698,9 +689,7 @@ class _Parser:
     def entry_parameters(self) -> list[Name]:
         tokens, names = self.tokens, list[Name]()
         tokens.expect("(", "before the parameters of a kernel")
-        while not tokens.accept(")"):
-            if names:
-                tokens.expect(",", "between parameters")
+        for _ in self.items(")", "between parameters"):
             name = self.value("a parameter")
             tokens.expect(":", f"behind %{name.text}")
             scalar = SCALARS.get(tokens.text)
@@ -713,14 +702,11 @@ class _Parser:
         """Return the attributes `{ grid=(2,1,1), stream=S }`."""
         tokens, attributes = self.tokens, dict[str, Given]()
         tokens.expect("{", "to open the attributes")
-        while not tokens.accept("}"):
-            if attributes:
-                tokens.expect(",", "between attributes")
+        for _ in self.items("}", "between attributes"):
             start, name = tokens.start, tokens.text
             if tokens.kind != "word" or name in attributes:
-                tokens.refuse(
-                    f"expected another attribute, found {tokens.shown()}", "name=value, each once", "LANG-08.1-01"
-                )
+                message = f"expected another attribute, found {tokens.shown()}"
+                tokens.refuse(message, "name=value, each once", "LANG-08.1-01")
             tokens.advance()
             tokens.expect("=", f"behind {name}")
             attributes[name] = Given(self.entry_value(), start, tokens.previous_end)
@@ -734,7 +720,6 @@ class _Parser:
         if not tokens.accept("("):
             return self.attribute(0)
         extents = [self.attribute(0)]
-        while not tokens.accept(")"):
-            tokens.expect(",", "between extents")
+        while self.more(")", "between extents"):
             extents.append(self.attribute(0))
         return tuple(extents)
