@@ -1,13 +1,10 @@
-"""Rows (spec sections 8.2, 10, 15).
-
-Reductions, softmax and transforms along one axis, in the order of the reference arithmetic."""
+"""Rows: reductions, softmax and transforms along one axis, in the reference's order (spec sections 8.2, 10, 15)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import singledispatch
 from math import prod
 
 import numpy as np
@@ -15,7 +12,7 @@ import numpy as np
 from ...graph.constant import ConstTensor
 from ...graph.reductions import ArgMax, FourierTransform, LogSumExp, Max, Mean, Min, Prod, Reduction, Sum
 from ...graph.term import Term
-from ...ir.operation import Operation, Refusal
+from ...ir.operation import Operation
 from ...ir.targets import Target
 from ...ir.types import Value
 from ...numerics.formats import DTYPES, DType
@@ -128,11 +125,8 @@ class RowBlocks:
         def chunk(start: Index, _: tuple[Term, ...]) -> None:
             place = start + self.lane
             exists = self._exists(place)
-            (value,) = self.kernel.when(
-                self.kernel.every(self.inside, exists),
-                lambda: (element(place),),
-                lambda: (self.kernel.exactly(0, dtype),),
-            )
+            is_here = self.kernel.every(self.inside, exists)
+            (value,) = self.kernel.when(is_here, lambda: (element(place),), lambda: (self.kernel.exactly(0, dtype),))
             value = self._of_warp(place, value, combine, width)
             node, within = divmod(place, width)
             first = self.kernel.every(exists, within.equals(0))
@@ -185,41 +179,36 @@ Element = Callable[[Index], Term]
 """An element of the lane's row, by its place, in the accumulator type."""
 
 
-@singledispatch
-def reduced(operation: Operation, rows: RowBlocks, element: Element, accum: DType) -> Term:
-    """Return the reduction of a row, in each of its lanes, before the final rounding. Raises `Refusal`."""
-    raise Refusal("tile", f"no kernel holds {operation.short_name}", "a reduction", "LANG-08.2-03", "")
+def added_up(rows: RowBlocks, element: Element, accum: DType) -> Term:
+    """Return the sum of a row; +0 for no elements."""
+    if not rows.length:
+        return rows.kernel.exactly(0, accum)
+    return rows.tree(element, lambda a, b: a + b, accum)
 
 
-@reduced.register
-def _sum(operation: Sum, rows: RowBlocks, element: Element, accum: DType) -> Term:
-    return added_up(rows, element, accum)
-
-
-@reduced.register
-def _prod(operation: Prod, rows: RowBlocks, element: Element, accum: DType) -> Term:
+def multiplied(rows: RowBlocks, element: Element, accum: DType) -> Term:
+    """Return the product of a row; 1 for no elements."""
     if not rows.length:
         return rows.kernel.exactly(1, accum)
     return rows.tree(element, lambda a, b: a * b, accum)
 
 
-@reduced.register
-def _mean(operation: Mean, rows: RowBlocks, element: Element, accum: DType) -> Term:
+def averaged(rows: RowBlocks, element: Element, accum: DType) -> Term:
+    """Return the mean of a row."""
     return by_component(rows.kernel, added_up(rows, element, accum), lambda part: part / rows.length)
 
 
-@reduced.register
-def _max(operation: Max, rows: RowBlocks, element: Element, accum: DType) -> Term:
-    return largest(rows, element, accum)
+def largest(rows: RowBlocks, element: Element, accum: DType) -> Term:
+    """Return the maximum of a row."""
+    return rows.tree(element, lambda a, b: a.maximum(b), accum)
 
 
-@reduced.register
-def _min(operation: Min, rows: RowBlocks, element: Element, accum: DType) -> Term:
+def smallest(rows: RowBlocks, element: Element, accum: DType) -> Term:
+    """Return the minimum of a row."""
     return rows.tree(element, lambda a, b: a.minimum(b), accum)
 
 
-@reduced.register
-def _argmax(operation: ArgMax, rows: RowBlocks, element: Element, accum: DType) -> Term:
+def place_of_largest(rows: RowBlocks, element: Element, accum: DType) -> Term:
     """Return the first place of the row's maximum: a NaN where there is one, +0 rather than -0."""
     kernel, most = rows.kernel, largest(rows, element, accum)
     int32 = DTYPES["int32"]
@@ -240,8 +229,7 @@ def is_that(kernel: KernelBuilder, x: Term, most: Term) -> Condition:
     return kernel.chosen(x.not_equal(x), kernel.truth(True), kernel.chosen(equal, same_sign, kernel.truth(False)))
 
 
-@reduced.register
-def _logsumexp(operation: LogSumExp, rows: RowBlocks, element: Element, accum: DType) -> Term:
+def log_of_sum(rows: RowBlocks, element: Element, accum: DType) -> Term:
     """Return log(sum(exp(x - m))) + m, with m the maximum, or +0 where that is not finite."""
     kernel, most = rows.kernel, largest(rows, element, accum)
     infinity = kernel.exactly(float("inf"), accum)
@@ -250,16 +238,16 @@ def _logsumexp(operation: LogSumExp, rows: RowBlocks, element: Element, accum: D
     return total.log() + shift
 
 
-def added_up(rows: RowBlocks, element: Element, accum: DType) -> Term:
-    """Return the sum of a row; +0 for no elements."""
-    if not rows.length:
-        return rows.kernel.exactly(0, accum)
-    return rows.tree(element, lambda a, b: a + b, accum)
-
-
-def largest(rows: RowBlocks, element: Element, accum: DType) -> Term:
-    """Return the maximum of a row."""
-    return rows.tree(element, lambda a, b: a.maximum(b), accum)
+REDUCTIONS: Mapping[type[Operation], Callable[[RowBlocks, Element, DType], Term]] = {
+    Sum: added_up,
+    Prod: multiplied,
+    Mean: averaged,
+    Max: largest,
+    Min: smallest,
+    ArgMax: place_of_largest,
+    LogSumExp: log_of_sum,
+}
+"""The reduction of a row, in each of its lanes, before the final rounding."""
 
 
 def softmax(rows: RowBlocks, element: Element, accum: DType) -> Element:
@@ -406,7 +394,7 @@ def reduce_rows(rows: RowBlocks, operation: Operation, axis: int) -> None:
     assert isinstance(operation, Reduction)
     kernel = rows.kernel
     (result,) = kernel.nest.lead.results
-    total = reduced(operation, rows, elements_of(rows, axis), operation.accum)
+    total = REDUCTIONS[type(operation)](rows, elements_of(rows, axis), operation.accum)
     at = rows.position
     place = (*at[:axis], kernel.index(0), *at[axis:]) if operation.keepdims else at
 
