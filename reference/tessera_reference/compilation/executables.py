@@ -37,6 +37,9 @@ Extents: TypeAlias = tuple[int, int, int]
 Arguments: TypeAlias = Mapping[str, Array]
 """An array for each parameter of the entry, by name, including scalars."""
 
+ONE: Extents = (1, 1, 1)
+OPEN: Extents = (0, 0, 0)
+"""A block of the extents that the compiler chooses."""
 LARGEST_GRID = ((1 << 31) - 1,) * 3
 
 
@@ -64,9 +67,8 @@ class Executable(ABC):
     @property
     def reads(self) -> frozenset[str]:
         """The pointer parameters whose memory it is known to read: those that it does not write."""
-        return frozenset(
-            parameter.name for parameter in self.entry.parameters if parameter.type == "ptr" and not parameter.written
-        )
+        pointers = [parameter for parameter in self.entry.parameters if parameter.type == "ptr"]
+        return frozenset(pointer.name for pointer in pointers if not pointer.written)
 
     @property
     def meshes(self) -> Mapping[str, Mesh]:
@@ -75,11 +77,7 @@ class Executable(ABC):
 
     @abstractmethod
     def run(
-        self,
-        arguments: Arguments,
-        grid: Extents = (1, 1, 1),
-        block: Extents = (0, 0, 0),
-        source: RandomSource = FROM_ZERO,
+        self, arguments: Arguments, grid: Extents = ONE, block: Extents = OPEN, source: RandomSource = FROM_ZERO
     ) -> dict[str, Array]:
         """Run one launch; return the arrays of the written pointer parameters afterwards, by name (RT-10.2-02).
 
@@ -149,23 +147,15 @@ class TileExecutable(Executable):
         return MOST_BLOCKS
 
     def run(
-        self,
-        arguments: Arguments,
-        grid: Extents = (1, 1, 1),
-        block: Extents = (0, 0, 0),
-        source: RandomSource = FROM_ZERO,
+        self, arguments: Arguments, grid: Extents = ONE, block: Extents = OPEN, source: RandomSource = FROM_ZERO
     ) -> dict[str, Array]:
         self.require_configuration(grid, block)
         pairs = zip(self.kernel.parameters, self.in_order(arguments), strict=True)
         values = [self._held(parameter, array) for parameter, array in pairs]
         if self.kernel.body.instructions:
             values = self._run(values, grid, self.block_of(block))
-        written = {
-            parameter.name: array
-            for parameter, array in zip(self.entry.parameters, values, strict=True)
-            if parameter.written
-        }
-        return {name: as_bytes(array, arguments[name]) for name, array in written.items()}
+        after = zip(self.entry.parameters, values, strict=True)
+        return {own.name: as_bytes(array, arguments[own.name]) for own, array in after if own.written}
 
     def _run(self, values: list[Array], grid: Extents, block: Extents) -> list[Array]:
         """Return the arguments after the kernel has run. Raises `Rejection`."""
@@ -271,11 +261,7 @@ class ProgramExecutable(Executable):
         return self.module.meshes
 
     def run(
-        self,
-        arguments: Arguments,
-        grid: Extents = (1, 1, 1),
-        block: Extents = (0, 0, 0),
-        source: RandomSource = FROM_ZERO,
+        self, arguments: Arguments, grid: Extents = ONE, block: Extents = OPEN, source: RandomSource = FROM_ZERO
     ) -> dict[str, Array]:
         self.require_configuration(grid, block)
         try:
@@ -405,10 +391,8 @@ def reduction_orders(fatbin: Fatbin, kernel_name: str, target_name: str) -> froz
     if section is None or entry.level == "tile":
         return frozenset()
     kernel = _offered(section.data, "graph", entry, _target_in(fatbin, target_name))
-    adding = (
-        instruction.operation for instruction in reachable(kernel.module, kernel.function) if _rounds(instruction)
-    )
-    return frozenset(Tree(order) for operation in adding for order in operation.orders)
+    adding = filter(_rounds, reachable(kernel.module, kernel.function))
+    return frozenset(Tree(order) for instruction in adding for order in instruction.operation.orders)
 
 
 def _rounds(instruction: Instruction) -> bool:
@@ -454,6 +438,5 @@ def _offered(text: bytes, level: Level, entry: KernelEntry, target: Target, read
     for kernel in offered(modules):
         if kernel.name == entry.name and bool(kernel.function.device) == kind:
             return kernel
-    raise invalid(
-        "tessModuleLoad", f"no kernel {entry.name} in the {level} IR of the module", "the kernels of its table"
-    )
+    subject = f"no kernel {entry.name} in the {level} IR of the module"
+    raise invalid("tessModuleLoad", subject, "the kernels of its table")

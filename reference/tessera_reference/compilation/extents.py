@@ -1,6 +1,4 @@
-"""Kernels with named dimensions, kernels made of functions, and programs that cannot be modules.
-
-Runtime spec 4.5, 10.1, 18."""
+"""Kernels with named dimensions or made of functions, programs that cannot be modules (runtime spec 4.5, 10.1, 18)."""
 
 from __future__ import annotations
 
@@ -37,11 +35,8 @@ def is_open(function: Function) -> bool:
 
 def untellable(function: Function) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each dimension of a kernel that no parameter provides."""
-    counts = {
-        parameter.name
-        for parameter in function.parameters
-        if isinstance(parameter.type, Scalar) and parameter.type.dtype.kind == "int"
-    }
+    types = {parameter.name: parameter.type for parameter in function.parameters}
+    counts = {name for name, type_ in types.items() if isinstance(type_, Scalar) and type_.dtype.kind == "int"}
     for dimension in own_dims(parameter.type for parameter in function.parameters):
         if dimension not in counts:
             unknown = is_unknown(dimension)
@@ -91,9 +86,8 @@ def as_kernel(module: Module, function: Function) -> tuple[Module, Function]:
         problem = f"a result is {others[0]}" if others else "it returns from within a branch or loop"
         message = f"@{function.name} cannot be made a kernel: {problem}"
         remedy = "declare what the host launches as kernel, not as func"
-        raise Rejection(
-            [refusal_at(function.location, "types", message, "results that are tensors", "RT-02-01", remedy)]
-        )
+        refusal = refusal_at(function.location, "types", message, "results that are tensors", "RT-02-01", remedy)
+        raise Rejection([refusal])
     kernel = _kernel(function)
     with_kernel = replace(module, functions={**module.functions, function.name: kernel})
     verify(with_kernel)

@@ -50,16 +50,15 @@ from .kernels import Offered, canonical_text, entry_of, offered, require_kernels
 
 def plans_of(modules: Sequence[Module]) -> tuple[CollectivePlan, ...]:
     """Return a plan of every collective, in the order of the text; equal plans of a function are listed once."""
-    return tuple(
-        dict.fromkeys(
-            _plan(operation, function.name, module.meshes)
-            for module in modules
-            for function in module.functions.values()
-            for operation in (instruction.operation for instruction in function.body.walk())
-            if isinstance(operation, Collective)
-            if isinstance(operation, GroupCollective) or type(operation) in DIALECT
-        )
-    )
+    plans: dict[CollectivePlan, None] = {}
+    for module in modules:
+        for function in module.functions.values():
+            for instruction in function.body.walk():
+                operation = instruction.operation
+                planned = isinstance(operation, GroupCollective) or type(operation) in DIALECT
+                if planned and isinstance(operation, Collective):
+                    plans[_plan(operation, function.name, module.meshes)] = None
+    return tuple(plans)
 
 
 def _plan(operation: Collective, function: str, meshes: Mapping[str, Mesh]) -> CollectivePlan:
@@ -257,9 +256,7 @@ def explanation_value(metadata: Metadata) -> Mapping[str, object]:
             for kernel in metadata.kernels
         },
         "fusion_groups": [asdict(fusion_group) for fusion_group in explanation.fusion_groups],
-        "tile_shapes": [
-            {**asdict(tile_shape), "extents": dict(tile_shape.extents)} for tile_shape in explanation.tile_shapes
-        ],
+        "tile_shapes": [{**asdict(tile), "extents": dict(tile.extents)} for tile in explanation.tile_shapes],
         "collective_plans": [dict(collective_plan.members) for collective_plan in metadata.collective_plans],
     }
 
@@ -297,12 +294,11 @@ def kernel_lines(kernel: KernelEntry, explanation: Explanation) -> Iterator[str]
         yield "  nothing to tile: the host function computes it"
 
 
-# From a source to the image of a module: Graph IR, kernels of every target, metadata (runtime spec 8.1, 16;
-# RT-17-03).
+# From a source to the image of a module: Graph IR, kernels of every target, metadata (8.1, 16; RT-17-03).
+#
 # Kernels whose extents are numbers are lowered here, for each target. Those with named dimensions are lowered at
 # launch, from the Graph IR that the image carries, and here for one choice of extents. The same source and options
 # produce the same bytes everywhere.
-# give the same bytes everywhere.
 
 
 BINARIES: Mapping[str, str] = {"nvidia": "ptx", "amd": "rocdl"}
@@ -390,10 +386,8 @@ def _closed(modules: Sequence[Module], kernels: Sequence[Offered]) -> list[Modul
     modules_ = []
     for module in modules:
         functions = [kernel.function for kernel in kernels if kernel.module is module]
-        if functions:
-            types = {
-                function.name: tuple(parameter.type for parameter in function.parameters) for function in functions
-            }
+        types = {entry.name: tuple(parameter.type for parameter in entry.parameters) for entry in functions}
+        if types:
             modules_.append(specialized_alone(module, types))
     return modules_
 

@@ -103,12 +103,13 @@ class Offered:
 
 def offered(modules: Iterable[Module]) -> tuple[Offered, ...]:
     """Return the kernels of modules, in order."""
-    return tuple(
-        Offered(function.name.removeprefix(SYMBOL) if function.device else function.name, module, function)
-        for module in modules
-        for function in module.functions.values()
-        if function.kernel or (function.device and function.name not in _launched(module))
-    )
+    kernels = []
+    for module in modules:
+        for function in module.functions.values():
+            if function.kernel or (function.device and function.name not in _launched(module)):
+                name = function.name.removeprefix(SYMBOL) if function.device else function.name
+                kernels.append(Offered(name, module, function))
+    return tuple(kernels)
 
 
 def _launched(module: Module) -> set[str]:
@@ -161,10 +162,8 @@ def entry_of(kernel: Offered) -> KernelEntry:
     )
     if not function.device:
         return KernelEntry(kernel.name, kernel.module.name, parameters, None, DEFAULT_BLOCK)
-    shared, dynamic = _shared(function)
-    return KernelEntry(
-        kernel.name, kernel.module.name, parameters, None, extents_of(function, "block"), shared, dynamic, level="tile"
-    )
+    block, memory = extents_of(function, "block"), _shared(function)
+    return KernelEntry(kernel.name, kernel.module.name, parameters, None, block, *memory, level="tile")
 
 
 def with_resources(entry: KernelEntry, lowered: Sequence[Module]) -> KernelEntry:
@@ -222,8 +221,4 @@ def _written_on_device(kernel: Function) -> set[Value]:
     if kernel.device == "target":
         return stored_to(kernel)
     written = prepare(kernel, 1).written
-    return {
-        parameter
-        for parameter in kernel.parameters
-        if parameter in written and isinstance(parameter.type, Memref | Pointer)
-    }
+    return {value for value in kernel.parameters if value in written and isinstance(value.type, Memref | Pointer)}

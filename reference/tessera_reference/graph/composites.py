@@ -365,9 +365,8 @@ class Stateful(Composite):
     def infer(self) -> tuple[Type, ...]:
         """Return the types of all results, or of the requested one."""
         if self.only not in (None, *self.gives):
-            raise Refusal(
-                "types", f"there is no result {self.only!r}", f"one of {', '.join(self.gives)}", "LANG-02.3-13"
-            )
+            message = f"there is no result {self.only!r}"
+            raise Refusal("types", message, f"one of {', '.join(self.gives)}", "LANG-02.3-13")
         return self._taken(self.every_result())
 
     def decompose(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
@@ -545,11 +544,8 @@ class AdamW(Stateful):
         mean, square = m / _lacking(self.beta1, time), v / _lacking(self.beta2, time)
         change = mean / (square.sqrt() + Fraction(self.eps)) + parameter * Fraction(self.decay)
         stepped = parameter - change * Fraction(self.rate)
-        return (
-            stepped.cast_to(self.parameter.dtype).value,
-            m.cast_to(self.m.dtype).value,
-            v.cast_to(self.v.dtype).value,
-        )
+        results, types = (stepped, m, v), (self.parameter, self.m, self.v)
+        return tuple(term.cast_to(type_.dtype).value for term, type_ in zip(results, types, strict=True))
 
 
 def _lacking(beta: float, time: Term) -> Term:

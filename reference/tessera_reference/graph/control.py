@@ -38,9 +38,8 @@ _INT32 = Scalar(dtype("int32"))
 
 def _require_bool(condition: Scalar) -> None:
     if condition.dtype.kind != "bool":
-        raise Refusal(
-            "types", f"the condition is {condition}, not bool", "a scalar bool", "AMB-LANG-55", "compare it: x != 0"
-        )
+        message, remedy = f"the condition is {condition}, not bool", "compare it: x != 0"
+        raise Refusal("types", message, "a scalar bool", "AMB-LANG-55", remedy)
 
 
 @dataclass(frozen=True)
@@ -268,9 +267,8 @@ def type_of_function(name: str, function: Function) -> FunctionType:
     if len(results) != 1:
         raise Refusal("types", f"{name} returns {len(results)} values", "a function of one result", clause)
     if not all(map(_is_closed, (*parameters, *results))):
-        raise Refusal(
-            "shapes", f"{name} has dimensions that are not known", "a function whose extents are numbers", clause
-        )
+        message = f"{name} has dimensions that are not known"
+        raise Refusal("shapes", message, "a function whose extents are numbers", clause)
     return FunctionType(parameters, results[0])
 
 

@@ -89,15 +89,11 @@ def mismatch(arrived: Mapping[int, Arrival]) -> Diagnostic:
     actual = brought(arrived[odd])
     what = next(name for name in dict.fromkeys([*expected, *actual]) if expected.get(name) != actual.get(name))
     values = f"{expected.get(what, 'none')} and {actual.get(what, 'none')}"
-    subject = spelled(arrived[odd])
-    return _diagnostic(
-        arrived[odd],
-        f"{subject}: the {what} of ranks {first} and {odd} differs: {values}",
-        [Standing(rank, arrived[rank]) for rank in sorted(arrived)],
-        f"one {what} on every rank of the group",
-        {"dtype": "LANG-15-12", "shape": "LANG-09-04"}.get(what, "AMB-RT-13"),
-        "give every rank an operand of the same type" if what in ("dtype", "shape") else SAME,
-    )
+    message = f"{spelled(arrived[odd])}: the {what} of ranks {first} and {odd} differs: {values}"
+    standing = [Standing(rank, arrived[rank]) for rank in sorted(arrived)]
+    clause = {"dtype": "LANG-15-12", "shape": "LANG-09-04"}.get(what, "AMB-RT-13")
+    remedy = "give every rank an operand of the same type" if what in ("dtype", "shape") else SAME
+    return _diagnostic(arrived[odd], message, standing, f"one {what} on every rank of the group", clause, remedy)
 
 
 def deadlock(standing: Sequence[Standing]) -> Diagnostic:
@@ -133,9 +129,7 @@ def refused(arrival: Arrival, refusal: Refusal) -> Rejection:
 def on_ranks(failure: Rejection, ranks: Sequence[int], total: int) -> Rejection:
     """Return the failure of some ranks, naming them."""
     who = "every rank" if len(ranks) == total else _ranks(ranks)
-    return Rejection(
-        replace(diagnostic, message=f"{diagnostic.message}, on {who}") for diagnostic in failure.diagnostics
-    )
+    return Rejection(replace(finding, message=f"{finding.message}, on {who}") for finding in failure.diagnostics)
 
 
 def _where(standing: Standing) -> str:
@@ -214,11 +208,8 @@ def mesh_in_force(module: Module, function: Function, mesh: str | None) -> str:
 
     Raises `Rejection` where there is none, or several of different sizes (AMB-LANG-108).
     """
-    named = [
-        instruction.operation.mesh
-        for instruction in reachable(module, function)
-        if isinstance(instruction.operation, Collective)
-    ]
+    operations = [instruction.operation for instruction in reachable(module, function)]
+    named = [operation.mesh for operation in operations if isinstance(operation, Collective)]
     candidates = [mesh] if mesh else list(dict.fromkeys(name for name in named if name)) or list(module.meshes)
     meshes = [name for name in candidates if name in module.meshes]
     sizes = {module.meshes[name].size for name in meshes}
@@ -230,14 +221,10 @@ def mesh_in_force(module: Module, function: Function, mesh: str | None) -> str:
         message = "the module declares no mesh"
     else:
         message = f"which mesh runs it? {', '.join(f'{name} has {module.meshes[name].size} ranks' for name in meshes)}"
-    known_meshes = ", ".join(module.meshes)
-    refusal = Refusal(
-        "distributed",
-        f"@{function.name}: {message}",
-        f"one of {known_meshes}" if known_meshes else "a mesh to run on",
-        "AMB-LANG-108",
-        "name the mesh" if known_meshes else "declare one: mesh g = mesh<axes=[dp], shape=[2]>;",
-    )
+    requirement, remedy = "a mesh to run on", "declare one: mesh g = mesh<axes=[dp], shape=[2]>;"
+    if module.meshes:
+        requirement, remedy = f"one of {', '.join(module.meshes)}", "name the mesh"
+    refusal = Refusal("distributed", f"@{function.name}: {message}", requirement, "AMB-LANG-108", remedy)
     raise Rejection([diagnostic_of(refusal, function.location, phase="execute")])
 
 
@@ -566,9 +553,8 @@ def find_function(modules: Sequence[Module], name: str) -> tuple[Module, Functio
     owner, _, short = name.rpartition(".")
     owners = [module for module in modules if short in module.functions and owner in ("", module.name)]
     if len(owners) != 1:
-        raise UnknownFunction(
-            name, tuple(f"{module.name}.{function}" for module in modules for function in module.functions)
-        )
+        known = tuple(f"{module.name}.{function}" for module in modules for function in module.functions)
+        raise UnknownFunction(name, known)
     return owners[0], owners[0].functions[short]
 
 
@@ -634,9 +620,8 @@ def bind_on_mesh(
     mesh = mesh_in_force(module, function, mesh)
     ranks = module.meshes[mesh].size
     if len(inputs) != ranks:
-        raise InputMismatch(
-            "ranks", f"one set of inputs for each of the {ranks} ranks of mesh {mesh}", str(len(inputs))
-        )
+        expected = f"one set of inputs for each of the {ranks} ranks of mesh {mesh}"
+        raise InputMismatch("ranks", expected, str(len(inputs)))
     return mesh, [_bind_on_rank(function, rank, values) for rank, values in enumerate(inputs)]
 
 

@@ -199,10 +199,9 @@ def _adjoint(
 
 def _row_major(operation: Operation) -> Operation:
     """Return an operation on row-major operands, which every operation takes: no derivative depends on a layout."""
-    types = (
-        replace(type_, layout=ROW_MAJOR) if isinstance(type_, Tensor) else type_ for _, type_ in operation.operand_types
-    )
-    return replace(operation, **fields_of(type(operation), tuple(types)))  # type: ignore[type-var]  # all are dataclasses
+    operands = [type_ for _, type_ in operation.operand_types]
+    types = tuple(replace(type_, layout=ROW_MAJOR) if isinstance(type_, Tensor) else type_ for type_ in operands)
+    return replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # all are dataclasses
 
 
 def _filled(like: Array, number: int) -> Array:
@@ -223,9 +222,7 @@ def missing_adjoints(module: Module) -> list[Diagnostic]:
     """Return a diagnostic for each operation without an adjoint that a `grad` of the module may go through."""
     instructions = [site for function in module.functions.values() for site in function.body.walk()]
     gradients = [instruction for instruction in instructions if isinstance(instruction.operation, Grad)]
-    lacking = [
-        instruction for instruction in instructions if gradients and not instruction.operation.is_differentiable()
-    ]
+    lacking = [site for site in instructions if gradients and not site.operation.is_differentiable()]
     if not lacking:
         return []
     flow = Flow(module)
@@ -321,11 +318,8 @@ def _reached(start: Iterable[Value], edges: Edges) -> set[Value]:
 
 
 def _diagnostic(instruction: Instruction) -> Diagnostic:
-    refusal = Refusal(
-        "types",
-        "no adjoint, and a gradient is asked for that goes through it",
-        "an adjoint of every operation between what is differentiated and what it is differentiated by",
-        "LANG-05.5-02",
-        "compute the value without it, or differentiate before it",
-    )
+    message = "no adjoint, and a gradient is asked for that goes through it"
+    requirement = "an adjoint of every operation between what is differentiated and what it is differentiated by"
+    remedy = "compute the value without it, or differentiate before it"
+    refusal = Refusal("types", message, requirement, "LANG-05.5-02", remedy)
     return refused_by(instruction.operation, refusal, instruction.location)

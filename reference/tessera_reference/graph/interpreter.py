@@ -225,9 +225,8 @@ class Interpreter:
             return 0
         produced = {value for instruction in chain for value in instruction.results}
         live = produced.difference(*self.last_uses[block][place : place + len(chain)])
-        outer = {
-            value: frame[value] for instruction in chain for value in instruction.operands if value not in produced
-        }
+        read = {value for instruction in chain for value in instruction.operands}
+        outer = {value: frame[value] for value in read - produced}
         whole: dict[Value, npt.NDArray[Any]] = {}
         part: Frame = {}
         try:
@@ -394,11 +393,8 @@ def reachable(module: Module, function: Function) -> list[Instruction]:
         visited.add(name)
         body = list(module.functions[name].body.walk())
         instructions += body
-        pending += [
-            str(instruction.operation.attributes["callee"])
-            for instruction in body
-            if "callee" in instruction.operation.attributes
-        ]
+        attributes = [instruction.operation.attributes for instruction in body]
+        pending += [str(own["callee"]) for own in attributes if "callee" in own]
     return instructions
 
 

@@ -57,9 +57,8 @@ class Count:
     @classmethod
     def of(cls, shape: tuple[Dim, ...]) -> Count:
         """Return the count of a shape."""
-        return cls(
-            prod(dim for dim in shape if isinstance(dim, int)), tuple(dim for dim in shape if isinstance(dim, str))
-        )
+        extents = [dim for dim in shape if isinstance(dim, int)]
+        return cls(prod(extents), tuple(dim for dim in shape if isinstance(dim, str)))
 
     def may_be(self, number: int) -> bool:
         """True if the unknown dimensions can make the count `number`."""
@@ -239,9 +238,8 @@ class Pad(Movement):
                 raise Refusal("shapes", message, f"{x.rank} numbers", "LANG-03.2-01")
         if held_in(x.dtype, self.value) is None:
             raise Refusal("types", f"{self.value} is no {x.dtype}", f"a value of {x.dtype}", "LANG-03.1-05")
-        return Tensor(
-            tuple(_grown(dim, low + high) for dim, low, high in zip(x.shape, self.low, self.high, strict=True)), x.dtype
-        )
+        framed = zip(x.shape, self.low, self.high, strict=True)
+        return Tensor(tuple(_grown(dim, low + high) for dim, low, high in framed), x.dtype)
 
     def execute(self, x: Array, env: Environment) -> Array:
         value = held_in(x.dtype, self.value)

@@ -76,9 +76,8 @@ class MatMul(Operation):
             message, requirement = differing(k, k2, "inner dimensions"), "a.shape[-1] == b.shape[-2]"
             raise Refusal("shapes", message, requirement, "LANG-05.4-01", _remedy(a, b))
         if batch != other:
-            raise Refusal(
-                "shapes", f"batch dimensions differ: {a} and {b}", "a.shape[:-2] == b.shape[:-2]", "LANG-03.2-03"
-            )
+            message = f"batch dimensions differ: {a} and {b}"
+            raise Refusal("shapes", message, "a.shape[:-2] == b.shape[:-2]", "LANG-03.2-03")
         out = self.out or a.dtype
         if out.kind == "bool" or (a.dtype.kind == "complex" and out.kind != "complex"):
             message = f"a product of {a.dtype} does not become {out}"

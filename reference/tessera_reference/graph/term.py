@@ -1,6 +1,4 @@
-"""Terms (section 5.5).
-
-Values under construction, which read as mathematics and build Graph IR; and the checks that operations share."""
+"""Terms, values under construction that read as mathematics (section 5.5); and the checks that operations share."""
 
 from __future__ import annotations
 

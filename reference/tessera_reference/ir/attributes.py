@@ -1,6 +1,4 @@
-"""Attributes in text (spec sections 5.3, 13.1).
-
-Their spelling, their kinds, and those that any operation may carry."""
+"""Attributes in text: their spelling, their kinds, and those that any operation may carry (spec sections 5.3, 13.1)."""
 
 from __future__ import annotations
 
@@ -303,6 +301,5 @@ def _check_result(values: Mapping[str, AttributeValue], result: Type | None) -> 
 
 def _is_shape(stated: Sequence[Any], actual: Sequence[int | str]) -> bool:
     """True if a stated shape is correct; it may state any extent for a dimension that is not a number."""
-    return len(stated) == len(actual) and all(
-        have == want or isinstance(have, str) for want, have in zip(stated, actual, strict=True)
-    )
+    pairs = zip(stated, actual, strict=False)
+    return len(stated) == len(actual) and all(have == want or isinstance(have, str) for want, have in pairs)

@@ -352,9 +352,7 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
         declared.hints = inners
         declared.own_attributes = {name: inners[name] for name, role in roles.items() if role is Role.ATTRIBUTE}
         declared.required_attributes = tuple(name for name in declared.own_attributes if defaults[name] is MISSING)
-        declared.derived_attributes = tuple(
-            name for name in roles if isinstance(getattr(declared, name, None), Derived)
-        )
+        declared.derived_attributes = tuple(name for name in roles if isinstance(defaults[name], Derived))
         OPERATIONS[name] = declared
         SPELLINGS.update(dict.fromkeys(spellings, declared))
         return declared
@@ -645,17 +643,8 @@ def diagnostic_of(
     refusal: Refusal, location: Location, operands: tuple[str, ...] = (), phase: Phase = "verify"
 ) -> Diagnostic:
     """Return the diagnostic of a refusal at a place."""
-    return Diagnostic(
-        refusal.category,
-        phase,
-        refusal.message,
-        location.span,
-        location.filename,
-        operands,
-        refusal.requirement,
-        refusal.clause,
-        refusal.remedy,
-    )
+    why = refusal.requirement, refusal.clause, refusal.remedy
+    return Diagnostic(refusal.category, phase, refusal.message, location.span, location.filename, operands, *why)
 
 
 def refused_by(operation: Operation, refusal: Refusal, location: Location, phase: Phase = "verify") -> Diagnostic:

@@ -314,10 +314,8 @@ class _Printer:
             }
         if self.export:
             attributes["parameters"] = tuple(parameters)
-        signature = (
-            f"({self.types(parameter.type for parameter in function.parameters)}) -> ({self.types(function.results)})"
-        )
-        inside = f"{entries(attributes)}, function_type = {signature}"
+        takes, gives = self.types(value.type for value in function.parameters), self.types(function.results)
+        inside = f"{entries(attributes)}, function_type = ({takes}) -> ({gives})"
         self.lines.append(f"  }}) {{{inside}}} : () -> (){self.place(function.location)}")
 
     def block(self, block: Block, depth: int) -> Walk[None]:

@@ -201,13 +201,8 @@ def common_of(
     kinds = {**COMMON_ATTRIBUTES, **(others or {})}
     for name, attribute in attributes.items():
         if name not in kinds:
-            refusal = Refusal(
-                "types",
-                f"there is no attribute {name[:40]!r}",
-                f"one of {', '.join([*own, *kinds])}",
-                "LANG-05.3-01",
-                did_you_mean(name, [*own, *kinds]),
-            )
+            message, remedy = f"there is no attribute {name[:40]!r}", did_you_mean(name, [*own, *kinds])
+            refusal = Refusal("types", message, f"one of {', '.join([*own, *kinds])}", "LANG-05.3-01", remedy)
             raise MisplacedAttribute(refusal, (attribute.start, attribute.end))
     return {name: stated(attributes, name, kind) for name, kind in kinds.items() if name in attributes}
 
@@ -275,14 +270,12 @@ class FunctionReader:
         device = next((level for level, name in DEVICE_KERNELS.items() if name == text.name), "")
         signature = text.attributes.get("function_type")
         if signature is None or not isinstance(signature.value, Signature) or len(text.regions) != 1:
-            self.findings.report(
-                text, "a function has a signature and one region", "function_type = (T, T) -> (T)", "LANG-05-03"
-            )
+            message, requirement = "a function has a signature and one region", "function_type = (T, T) -> (T)"
+            self.findings.report(text, message, requirement, "LANG-05-03")
             return None
         block = text.regions[0]
-        attributes = {
-            name: attribute for name, attribute in text.attributes.items() if name not in ("sym_name", "function_type")
-        }
+        own = ("sym_name", "function_type")
+        attributes = {name: attribute for name, attribute in text.attributes.items() if name not in own}
         arguments = self._parameters(block, signature.value, attributes)
         body = trampoline(self.block(block, arguments, text, "return")) or Block(arguments, (), ())
         defaults = self._defaults(attributes, arguments)
@@ -300,12 +293,9 @@ class FunctionReader:
         """Return the parameters; if a tool has renamed them, the attribute `parameters` has their own names."""
         types = tuple(argument.type for argument in block.arguments if argument.type is not None)
         if types != signature.operands:
-            self.findings.report(
-                self.text,
-                f"the block takes ({', '.join(map(str, types))})",
-                f"the parameters of function_type: ({', '.join(map(str, signature.operands))})",
-                "LANG-11-01",
-            )
+            requirement = f"the parameters of function_type: ({', '.join(map(str, signature.operands))})"
+            message = f"the block takes ({', '.join(map(str, types))})"
+            self.findings.report(self.text, message, requirement, "LANG-11-01")
         hints: Sequence[str] = [argument.text for argument in block.arguments]
         if "parameters" in attributes:
             try:
@@ -509,9 +499,8 @@ def _check_counts(operation: TextOperation, declared: type[Operation]) -> None:
     places = [*declared.singles, *[declared.rest] * (count - len(declared.singles))]
     for operand, name in zip(operation.operands, places, strict=True):
         if operand.label not in ("", name):
-            raise Refusal(
-                "types", f"%{operand.label}(...) is in the place of %{name}", f"%{name}(...)", "LANG-11-01", ""
-            )
+            message = f"%{operand.label}(...) is in the place of %{name}"
+            raise Refusal("types", message, f"%{name}(...)", "LANG-11-01")
     if len(operation.regions) != len(declared.regions):
         expected = f"regions: {', '.join(declared.regions)}" if declared.regions else "no region"
         raise Refusal("types", f"{counted(len(operation.regions), 'region')} given", expected, "LANG-01-06", "")
@@ -553,13 +542,9 @@ def _flat(operations: Sequence[TextOperation], findings: Findings) -> list[TextO
         elif operation.name == MODULE and len(operation.regions) == 1:
             flattened.append(operation)
         else:
-            findings.report(
-                operation,
-                "is in the place of a module" if operation.name != MODULE else "has one region",
-                f'"{MODULE}"() ({{...}}) around functions and meshes',
-                "LANG-05-03",
-                did_you_mean(operation.name, [MODULE]),
-            )
+            message = "is in the place of a module" if operation.name != MODULE else "has one region"
+            requirement = f'"{MODULE}"() ({{...}}) around functions and meshes'
+            findings.report(operation, message, requirement, "LANG-05-03", did_you_mean(operation.name, [MODULE]))
     return flattened
 
 
@@ -622,13 +607,11 @@ class _ModuleReader:
         """Return the functions, each after those that it calls; none if one calls itself in a circle (AMB-LANG-97)."""
         calls: dict[str, list[str]] = {}
         for name, function in declared.items():
-            kinds = ((operation, OPERATIONS.get(operation.name)) for operation in function.walk())
-            called = [
-                attribute.value
-                for operation, kind in kinds
-                if kind and kind.calls and (attribute := operation.attributes.get(kind.calls))
-            ]
-            calls[name] = [callee for callee in called if isinstance(callee, str) and callee in declared]
+            calls[name] = []
+            for operation in function.walk():
+                callee = operation.attributes.get(OPERATIONS.get(operation.name, Operation).calls)
+                if callee and isinstance(callee.value, str) and callee.value in declared:
+                    calls[name].append(callee.value)
         order, circle = order_of_calls(calls)
         if circle:
             self.findings.refused(recursion(circle), declared[circle[-1]])

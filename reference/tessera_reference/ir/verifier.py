@@ -298,9 +298,7 @@ def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> Non
 
 def _all_fit(expected: Sequence[Type], actual: Sequence[Type], dims: Dims) -> bool:
     """True if values of these types may be used where those are expected."""
-    return len(expected) == len(actual) and all(
-        fits(want, have, dims) for want, have in zip(expected, actual, strict=True)
-    )
+    return len(expected) == len(actual) and all(map(lambda want, have: fits(want, have, dims), expected, actual))
 
 
 def _types(values: tuple[Value, ...]) -> tuple[Type, ...]:

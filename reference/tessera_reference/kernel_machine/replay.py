@@ -171,16 +171,9 @@ class Recorder:
         output = self.fresh(result.dtype, ids[0].shape)
         if result.dtype.kind == "int" and not step.is_total:
             self.may_fail.append(output)
-        self.nodes.append(
-            Node(
-                identity(step.instruction.operation),
-                partial(step.call, EVERY_LANE),
-                tuple(operand.dtype for operand in operands),
-                tuple((number,) for number in ids),
-                result.dtype,
-                output.ids,
-            )
-        )
+        kind, call = identity(step.instruction.operation), partial(step.call, EVERY_LANE)
+        dtypes, parts = tuple(operand.dtype for operand in operands), tuple((number,) for number in ids)
+        self.nodes.append(Node(kind, call, dtypes, parts, result.dtype, output.ids))
         return Traced(output.dtype, block.spread(output.values))
 
     def product(self, a: Array, b: Array, out: DType, *, addend: Array, accumulator: DType) -> Array:

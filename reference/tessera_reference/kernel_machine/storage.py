@@ -1,6 +1,4 @@
-"""The memory of a running kernel (spec sections 7.1, 8.3, 12).
-
-Values, access stamps that find races, and the faults of lanes."""
+"""The memory of a running kernel: values, access stamps that find races, faults (spec sections 7.1, 8.3, 12)."""
 
 from __future__ import annotations
 
@@ -321,9 +319,8 @@ class Storage:
         self.clock = clock
         self.noted = noted
         begin = UNWRITTEN if initial is None else INITIAL
-        self.values: Values = (
-            np.zeros(self.size, dtype.carrier) if initial is None else np.array(initial.values, order="C").reshape(-1)
-        )
+        contents = np.zeros(self.size, dtype.carrier) if initial is None else np.array(initial.values, order="C")
+        self.values: Values = contents.reshape(-1)
         self.wrote: Offsets = np.full(self.size if noted else 0, begin, np.int64)
         self.seen: Offsets = np.full(self.wrote.size, UNWRITTEN, np.int64)
         self.first_seen: Offsets = np.full(self.wrote.size if self.across_blocks else 0, UNWRITTEN, np.int64)
@@ -361,9 +358,8 @@ class Storage:
 
     def address(self, at: int) -> Address:
         """Return an element by its indices."""
-        return Address(
-            self.name, tuple(at // step % extent for step, extent in zip(self.strides, self.shape, strict=True))
-        )
+        pairs = zip(self.strides, self.shape, strict=True)
+        return Address(self.name, tuple(at // step % extent for step, extent in pairs))
 
     def _recent(self, stamps: Offsets) -> bool:
         """True if some stamp may conflict: it is not of an earlier epoch of this block, nor the initial one."""

@@ -241,15 +241,9 @@ class Expressions:
             return
         text = self.scope.findings.text
         left, right = (f"({text(e.span)})" if isinstance(e, s.Binary) else text(e.span) for e, _ in sides)
-        self.scope.findings.report(
-            "syntax",
-            f"@ binds looser than the operators beside it: this is {left} @ {right}",
-            expr.span,
-            "the precedence of section 14.2",
-            "LANG-14.2-05",
-            "write the parentheses that you mean",
-            severity="warning",
-        )
+        message = f"@ binds looser than the operators beside it: this is {left} @ {right}"
+        rule, remedy = ("the precedence of section 14.2", "LANG-14.2-05"), "write the parentheses that you mean"
+        self.scope.findings.report("syntax", message, expr.span, *rule, remedy, severity="warning")
 
     def _index(self, expr: s.Index, hint: str) -> Value | None:
         operand = self.lower(expr.operand)
@@ -385,14 +379,9 @@ def _wrong_count(expressions: Expressions, call: s.Call, declared: type[Operatio
     spelling = ".".join(call.callee)
     names = [*declared.singles, *([f"{declared.rest}, ..."] if declared.rest else [])]
     count = len(call.arguments)
-    expressions.report(
-        "types",
-        f"{spelling} takes {counted(len(names), 'operand')}, {count} given",
-        call.span,
-        f"{spelling}({', '.join(names)})",
-        "LANG-11-01",
-        "attributes are given by name" if count > len(names) else "",
-    )
+    message = f"{spelling} takes {counted(len(names), 'operand')}, {count} given"
+    remedy = "attributes are given by name" if count > len(names) else ""
+    expressions.report("types", message, call.span, f"{spelling}({', '.join(names)})", "LANG-11-01", remedy)
 
 
 def _attributes(

@@ -1,6 +1,4 @@
-"""The formatter (`tessera-reference fmt`; spec section 2.1).
-
-A program in its canonical spelling, with its comments."""
+"""The formatter: a program in its canonical spelling, with its comments (`tessera-reference fmt`; spec section 2.1)."""
 
 from __future__ import annotations
 

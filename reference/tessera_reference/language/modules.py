@@ -102,11 +102,8 @@ class ModuleLowering:
 
     def _require_no_cycle(self, declaration: s.TypeDecl) -> None:
         """Raise `Refusal` for a type that is an alias of itself, directly or through others."""
-        means = {
-            declared.name: declared.type
-            for declared in self.declaration.declarations
-            if isinstance(declared, s.TypeDecl)
-        }
+        declarations = [declared for declared in self.declaration.declarations if isinstance(declared, s.TypeDecl)]
+        means = {declared.name: declared.type for declared in declarations}
         path, type_ = [declaration.name], declaration.type
         while isinstance(type_, s.NamedType) and type_.name in means and type_.name not in self.aliases:
             path.append(type_.name)
@@ -126,9 +123,8 @@ class ModuleLowering:
         declaration = self.constants[name]
         if name in self.computing:
             message = f"the constant {name!r} depends on itself"
-            self.findings.report(
-                "types", message, declaration.span, "constants that can be computed one by one", "LANG-02.3-05"
-            )
+            requirement = "constants that can be computed one by one"
+            self.findings.report("types", message, declaration.span, requirement, "LANG-02.3-05")
             return None
         if name not in self.known:
             self.computing.append(name)
@@ -160,9 +156,7 @@ class ModuleLowering:
     def profile(self, name: str) -> str | None:
         """Return the numerics profile that a function declares, or None."""
         declaration = self.declared[name]
-        values: list[object] = [
-            attribute.value for attribute in declaration.attributes if attribute.name == "numerics_profile"
-        ]
+        values: list[object] = [given.value for given in declaration.attributes if given.name == "numerics_profile"]
         first = declaration.body.statements[0] if declaration.body.statements else None
         if isinstance(first, s.CallStatement) and first.call.callee == ("numerics", "profile"):
             values = [*first.call.arguments[:1], *values]  # the block's profile takes precedence (AMB-LANG-111)
@@ -363,15 +357,10 @@ class FunctionLowering:
             check_common({"mesh_axes": values.get("mesh_axes", ())}, (), self.module.meshes)
         for attribute in declaration.attributes:
             if attribute.name not in COMMON_ATTRIBUTES:
-                self.findings.report(
-                    "types",
-                    f"nothing reads the attribute {attribute.name!r} of a function",
-                    attribute.span,
-                    f"one of {', '.join(COMMON_ATTRIBUTES)}",
-                    "LANG-05.3-01",
-                    did_you_mean(attribute.name, COMMON_ATTRIBUTES),
-                    severity="warning",
-                )
+                message = f"nothing reads the attribute {attribute.name!r} of a function"
+                rule = f"one of {', '.join(COMMON_ATTRIBUTES)}", "LANG-05.3-01"
+                remedy = did_you_mean(attribute.name, COMMON_ATTRIBUTES)
+                self.findings.report("types", message, attribute.span, *rule, remedy, severity="warning")
         schedule = read_annotations(self.findings, declaration.annotations)
         return values | ({"schedule": schedule} if declaration.annotations else {})
 
@@ -404,9 +393,8 @@ class FunctionLowering:
                 continue
             binding = self.scope.find(parameter.name)
             if binding is not None and binding.declared is not None:
-                value = evaluate(
-                    self.findings, self.around, parameter.default, binding.declared, "a default", parameter.name
-                )
+                expr, type_ = parameter.default, binding.declared
+                value = evaluate(self.findings, self.around, expr, type_, "a default", parameter.name)
                 defaults |= {parameter.name: value} if value is not None else {}
         return defaults
 
@@ -415,15 +403,9 @@ class FunctionLowering:
         used = {value for instruction in body.walk() for value in instruction.operands}
         for parameter, value in zip(self.declaration.parameters, body.arguments, strict=True):
             if isinstance(value.type, Memref | Fragment | Mesh) and value not in used:
-                self.findings.report(
-                    "types",
-                    f"nothing uses {parameter.name!r}, a {value.type}",
-                    parameter.span,
-                    "an operation that takes it, which the levels below have",
-                    "AMB-LANG-187",
-                    "leave it out, or take a tensor",
-                    severity="warning",
-                )
+                message, remedy = f"nothing uses {parameter.name!r}, a {value.type}", "leave it out, or take a tensor"
+                rule = "an operation that takes it, which the levels below have", "AMB-LANG-187"
+                self.findings.report("types", message, parameter.span, *rule, remedy, severity="warning")
 
     # Returns
 
@@ -440,13 +422,9 @@ class FunctionLowering:
             statements.scope.leave("unreachable")
             return
         if self.declaration.result is not None and len(values) != 1:
-            self._refuse(
-                statement.span,
-                f"{self.declaration.name!r} returns {len(values)} values, its annotation one",
-                "exactly one value, of the annotated type",
-                "AMB-LANG-26",
-                "leave the annotation out to return several values" if values else "",
-            )
+            message = f"{self.declaration.name!r} returns {len(values)} values, its annotation one"
+            remedy = "leave the annotation out to return several values" if values else ""
+            self._refuse(statement.span, message, "exactly one value, of the annotated type", "AMB-LANG-26", remedy)
         elif self.wanted is not None:
             statements.scope.fits(self.wanted, values[0].type, statement.values[0].span, "return")
         else:
@@ -482,13 +460,9 @@ class FunctionLowering:
         if self.scope.exit is not None or self.kernel:
             return
         if self.declaration.result is not None or self.returned:
-            result = self.declaration.result
-            self._refuse(
-                self.declaration.name_span,
-                f"{self.declaration.name!r} does not return a value",
-                f"a return of {self.findings.text(result.span) if result else 'the same types'} on every path",
-                "AMB-LANG-93",
-            )
+            result, message = self.declaration.result, f"{self.declaration.name!r} does not return a value"
+            requirement = f"a return of {self.findings.text(result.span) if result else 'the same types'} on every path"
+            self._refuse(self.declaration.name_span, message, requirement, "AMB-LANG-93")
 
     def _buffers(self, scope: Scope) -> tuple[Value, ...]:
         """Return the tensor parameters of a kernel (AMB-LANG-98)."""

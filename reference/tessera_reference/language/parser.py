@@ -354,11 +354,8 @@ HINTS = {
 @cache
 def spellings() -> dict[str, str]:
     """Return the spelling of each terminal that the grammar quotes, by its name."""
-    return {
-        terminal.name: terminal.pattern.value
-        for terminal in lalr_parser().terminals
-        if isinstance(terminal.pattern, PatternStr)
-    }
+    quoted = [terminal for terminal in lalr_parser().terminals if isinstance(terminal.pattern, PatternStr)]
+    return {terminal.name: terminal.pattern.value for terminal in quoted}
 
 
 @cache

@@ -45,11 +45,8 @@ class Findings:
         severity: Severity = "error",
     ) -> None:
         """Keep a finding, and continue the analysis."""
-        self.diagnostics.append(
-            Diagnostic(
-                category, "verify", message, span, self.filename, operands, requirement, clause, remedy, severity
-            )
-        )
+        rest = operands, requirement, clause, remedy, severity
+        self.diagnostics.append(Diagnostic(category, "verify", message, span, self.filename, *rest))
 
     def refused(self, refusal: Refusal, span: Span, operation: Operation | None = None) -> None:
         """Keep a refusal of an operation or an annotation."""
@@ -190,10 +187,11 @@ class Scope:
         """Bind a name in this block, once; it hides an outer name of the same spelling (AMB-LANG-86)."""
         if name in self.names:
             first = self.names[name].span
-            message = f"{name!r} is declared twice; first in line {first.line}"
-            self.findings.report(
-                "types", message, span, "one declaration of a name in a scope", "AMB-LANG-86", "choose another name"
+            message, requirement = (
+                f"{name!r} is declared twice; first in line {first.line}",
+                "one declaration of a name in a scope",
             )
+            self.findings.report("types", message, span, requirement, "AMB-LANG-86", "choose another name")
             self.names[name] = replace(self.names[name], value=None, declared=None, broken=True)
             return
         self.names[name] = Binding(span, value, declared, broken)
@@ -266,15 +264,9 @@ class Scope:
         problem = _mismatch(expected, actual, self.frame.dims)
         if problem:
             category, clause = problem
-            self.findings.report(
-                category,
-                f"{subject}: expected {expected}, found {actual}",
-                span,
-                f"a value of type {expected}",
-                clause,
-                _cure(category, expected, actual),
-                operands=(f"this is {actual}",),
-            )
+            message, rule = f"{subject}: expected {expected}, found {actual}", (f"a value of type {expected}", clause)
+            remedy, operands = _cure(category, expected, actual), (f"this is {actual}",)
+            self.findings.report(category, message, span, *rule, remedy, operands=operands)
         return not problem
 
 

@@ -177,14 +177,10 @@ def _check_unchanged(scope: Scope, inside: Scope, names: Sequence[str], span: Sp
             continue
         assert isinstance(before, Tensor) and isinstance(after.type, Tensor)  # an assignment keeps kind, rank and dtype
         category: Category = "shapes" if before.shape != after.type.shape else "layouts"
-        scope.findings.report(
-            category,
-            f"the loop changes {name!r} from {before} to {after.type}",
-            span,
-            "the same type and shape in every turn",
-            "AMB-LANG-92",
-            "assign what has another shape to a name declared inside the loop",
-        )
+        message = f"the loop changes {name!r} from {before} to {after.type}"
+        requirement = "the same type and shape in every turn"
+        remedy = "assign what has another shape to a name declared inside the loop"
+        scope.findings.report(category, message, span, requirement, "AMB-LANG-92", remedy)
         inside.rebound[name] = Binding(inside.rebound[name].span, None, broken=True)
 
 
@@ -261,9 +257,8 @@ def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping
         ready.operation.results()
         _emit(scope, name, ready.operands, tuple(ready.operation.attributes.items()), call.span)
         message, remedy = f"{name} as a statement communicates nothing", f"write X = {name}(...);"
-        scope.findings.report(
-            "distributed", message, call.span, "a use of its value", "AMB-LANG-119", remedy, severity="warning"
-        )
+        rule = "a use of its value", "AMB-LANG-119"
+        scope.findings.report("distributed", message, call.span, *rule, remedy, severity="warning")
 
 
 def read_settings(findings: Findings, call: s.Call) -> Settings | None:

@@ -1,6 +1,4 @@
-"""The syntax tree of the DSL.
-
-One frozen class per production of spec section 2.3, each knowing its span; and its printed form."""
+"""The syntax tree of the DSL, one class per production of spec section 2.3, each with its span; its printed form."""
 
 from __future__ import annotations
 

@@ -137,12 +137,8 @@ class Tracking:
 def _nest_instructions(host: Module) -> list[Instruction]:
     """Return the instructions that execute nests, in the order of the nests."""
     functions = [function for function in host.functions.values() if not function.device]
-    return [
-        instruction
-        for one in functions
-        for instruction in one.body.walk()
-        if isinstance(instruction.operation, RunNest | Launch)
-    ]
+    instructions = [instruction for function in functions for instruction in function.body.walk()]
+    return [step for step in instructions if isinstance(step.operation, RunNest | Launch)]
 
 
 def _description(nest: Nest, instruction: Instruction) -> str:

@@ -154,8 +154,7 @@ def for_shapes(module: Module, entry: Function, shapes: Mapping[str, tuple[int, 
 
 def _only(module: Module, entry: Function) -> Module:
     """Return the module with only a function and its callees."""
-    called = {
-        instruction.operation.attributes.get(instruction.operation.calls) for instruction in reachable(module, entry)
-    }
+    operations = [instruction.operation for instruction in reachable(module, entry)]
+    called = {operation.attributes.get(operation.calls) for operation in operations}
     functions = {name: function for name, function in module.functions.items() if name == entry.name or name in called}
     return replace(module, functions=functions)

@@ -108,10 +108,8 @@ def contraction_tile(
     chosen = (CONTRACTION, CONTRACTION, max(DEPTH_BYTES // operands.storage_bytes, 8))
     sizes = (*wished, *chosen[len(wished) :])
     granules = granules_of(operands, target)
-    clipped = [
-        min(size, -(-max(extent, 1) // granule) * granule)
-        for size, extent, granule in zip(sizes, reached, granules, strict=True)
-    ]
+    whole = [-(-max(extent, 1) // granule) * granule for extent, granule in zip(reached, granules, strict=True)]
+    clipped = list(map(min, sizes, whole))
     while not wished:
         crowded = accumulators(clipped, operands) > target.registers // 2
         if not crowded and staged_bytes(clipped, operands, depth) <= target.shared_bytes:
@@ -156,9 +154,8 @@ def rows_tile(type_: Type, axis: int, dtype: DType, target: Target) -> TileSizes
     shape = extents(type_)
     length = max(shape[axis], 1)
     rows = max(prod(shape[:axis] + shape[axis + 1 :]), 1)
-    room = min(
-        target.shared_bytes // dtype.storage_bytes, THREADS * (target.registers - RESERVED) // -(-dtype.bits // 32)
-    )
+    held = THREADS * (target.registers - RESERVED) // -(-dtype.bits // 32)
+    room = min(target.shared_bytes // dtype.storage_bytes, held)
     return min(rows, DEFAULT_ROWS, max(room // length, 1)), min(length, room), 1
 
 
@@ -190,9 +187,7 @@ def kind_of(instruction: Instruction) -> Kind | None:
 
 def is_known(type_: Type) -> bool:
     """True if a value is a scalar, or a tensor with known extents."""
-    return isinstance(type_, Scalar) or (
-        isinstance(type_, Tensor) and all(isinstance(extent, int) for extent in type_.shape)
-    )
+    return isinstance(type_, Tensor | Scalar) and all(isinstance(extent, int) for extent in type_.shape)
 
 
 def leads(kind: Kind | None, instruction: Instruction) -> bool:

@@ -245,9 +245,8 @@ class Outputs:
 
     def results(self) -> tuple[Array, ...]:
         """Return the outputs in their own shapes."""
-        return tuple(
-            Array(_type(value).dtype, array.reshape(extents(value.type))) for value, array in self.arrays.items()
-        )
+        arrays = self.arrays.items()
+        return tuple(Array(_type(value).dtype, array.reshape(extents(value.type))) for value, array in arrays)
 
 
 @dataclass
@@ -262,10 +261,8 @@ class Staged:
 
     def __post_init__(self) -> None:
         inside = {value for instruction in self.nest.instructions for value in instruction.results}
-        epilogue = [
-            instruction for instruction in self.nest.instructions if not isinstance(instruction.operation, MatMul)
-        ]
-        self.read = tuple(dict.fromkeys(v for instruction in epilogue for v in instruction.operands if v not in inside))
+        epilogue = [step for step in self.nest.instructions if not isinstance(step.operation, MatMul)]
+        self.read = tuple(dict.fromkeys(value for step in epilogue for value in step.operands if value not in inside))
         batch = (1,) * (len(self.grid.shape) - 2)
         self.rings = {
             value: Ring(self.depth, (*batch, *tile_of(self.nest, "epilogue", value)), self.memory[value].dtype)

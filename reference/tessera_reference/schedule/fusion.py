@@ -131,14 +131,10 @@ def _violation(groups: dict[int, list[Instruction]], stuck: set[int], fusions: S
     values = [value for group in groups[head] for value in group.results]
     written = [value for value in values if not value.name.isdecimal()] or values  # numbers are of values without names
     names = ", ".join(f"%{value.name}" for value in written)
-    refusal = Refusal(
-        "schedule",
-        f"fuse: {names} cannot run as one: something between them needs one of them and is needed by another",
-        "a fusion that keeps every dependence",
-        "LANG-06.2-01",
-        "fuse the operations between them too, or none of them",
-    )
-    return diagnostic_of(refusal, place)
+    message = f"fuse: {names} cannot run as one: something between them needs one of them and is needed by another"
+    requirement = "a fusion that keeps every dependence"
+    remedy = "fuse the operations between them too, or none of them"
+    return diagnostic_of(Refusal("schedule", message, requirement, "LANG-06.2-01", remedy), place)
 
 
 # The fused operations: elementwise ones with the producer of an operand, and those that directives name.
@@ -288,12 +284,8 @@ def names_of(function: Function) -> Names:
 
 def is_expandable(instruction: Instruction) -> bool:
     """True if an instruction is a composite that can be expanded."""
-    operation = instruction.operation
-    return (
-        isinstance(operation, Composite)
-        and not operation.effects
-        and all(is_known(value.type) for value in instruction.operands)
-    )
+    operation, types = instruction.operation, [value.type for value in instruction.operands]
+    return isinstance(operation, Composite) and not operation.effects and all(map(is_known, types))
 
 
 def expanded(block: Block, names: Names) -> tuple[Instruction, ...]:

@@ -168,13 +168,8 @@ class _Specializer:
         _require_same_shapes(built, regions)
         for value, type_ in zip(instruction.results, results, strict=True):
             values[value] = Value(value.name, type_)
-        return replace(
-            instruction,
-            operation=built,
-            operands=operands,
-            results=tuple(values[value] for value in instruction.results),
-            regions=tuple(regions),
-        )
+        made = tuple(values[value] for value in instruction.results)
+        return replace(instruction, operation=built, operands=operands, results=made, regions=tuple(regions))
 
 
 def _require_known(subject: str, type_: Type) -> None:
@@ -470,9 +465,8 @@ class Scheduling:
     def _groups(self, instructions: Sequence[Instruction]) -> FusionGroups:
         """Return the groups that directives fuse; operations join them as they are scheduled."""
         fusions = [(instruction, self.fused[instruction]) for instruction in instructions if instruction in self.fused]
-        return FusionGroups(
-            [instruction for instruction in instructions if not is_dropped(instruction)], self.directed, fusions
-        )
+        computing = [instruction for instruction in instructions if not is_dropped(instruction)]
+        return FusionGroups(computing, self.directed, fusions)
 
     def _read(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(self.now.get(value, value) for value in values)

@@ -55,9 +55,7 @@ class Nest:
     @property
     def operations(self) -> tuple[Instruction, ...]:
         """The instructions without constants."""
-        return tuple(
-            instruction for instruction in self.instructions if not isinstance(instruction.operation, Constant)
-        )
+        return tuple(step for step in self.instructions if not isinstance(step.operation, Constant))
 
     @property
     def lead(self) -> Instruction:
@@ -90,11 +88,7 @@ class Around:
         for instruction in instructions:
             for value in instruction.operands:
                 consumers.setdefault(value, []).append(instruction)
-        constants = {
-            instruction.results[0]: instruction
-            for instruction in instructions
-            if isinstance(instruction.operation, Constant)
-        }
+        constants = {step.results[0]: step for step in instructions if isinstance(step.operation, Constant)}
         return cls({instruction: kind_of(instruction) for instruction in instructions}, consumers, foreign, constants)
 
     def is_used_outside(self, value: Value, part: Sequence[Instruction]) -> bool:
@@ -154,11 +148,8 @@ class Plan:
         sinks = kind == "contract" or isinstance(part[0].operation, Elementwise)
         instructions = _with_constants(part, around.constants) if sinks else tuple(part)
         produced = {value for instruction in instructions for value in instruction.results}
-        inputs = tuple(
-            dict.fromkeys(
-                value for instruction in instructions for value in instruction.operands if value not in produced
-            )
-        )
+        read = dict.fromkeys(value for instruction in instructions for value in instruction.operands)
+        inputs = tuple(value for value in read if value not in produced)
         outputs = tuple(member.results[0] for member in part if around.is_used_outside(member.results[0], part))
         pipelines = [pipeline for member in part if (pipeline := self.annotations.pipelines.get(member.results[0]))]
         depth = pipelines[-1].depth if pipelines else 1
@@ -280,11 +271,9 @@ def reads(nest: Nest) -> tuple[tuple[str, Value], ...]:
         values += [("left", lead.operands[0]), ("right", lead.operands[1])]
     elif nest.kind == "rows":
         values += [("rows", lead.operands[0])]
-    others = [
-        value for operation in nest.operations[len(values) > 0 :] for value in operation.operands if value not in inside
-    ]
+    others = dict.fromkeys(value for step in nest.operations[len(values) > 0 :] for value in step.operands)
     role = "epilogue" if values else "map"
-    return (*values, *((role, value) for value in dict.fromkeys(others)))
+    return (*values, *((role, value) for value in others if value not in inside))
 
 
 def tile_of(nest: Nest, role: str, value: Value) -> tuple[int, int]:
@@ -423,23 +412,16 @@ class Legality:
         if needed > limit:
             alone = next((value for value, size in buffers(nest) if size // nest.depth > limit), None)
             what = f"one tile of %{alone.name}" if alone is not None else "its stages"
-            yield self._finding(
-                nest.lead,
-                f"{what} takes more shared memory than a block of {self.target.name} has: {needed} of {limit} bytes",
-                f"at most {limit} bytes for all buffers",
-                "LANG-06.2-03" if alone is not None else "LANG-11-08",
-                "smaller tiles, or a pipeline that is less deep",
-            )
-        estimate = registers(nest, self.target)
-        if estimate > self.target.registers:
-            yield self._finding(
-                nest.lead,
-                f"a thread is estimated to need {estimate} registers, and one of {self.target.name} has "
-                f"{self.target.registers}",
-                f"at most {self.target.registers} registers",
-                "LANG-11-09",
-                "smaller tiles",
-            )
+            room = f"a block of {self.target.name} has: {needed} of {limit} bytes"
+            message = f"{what} takes more shared memory than {room}"
+            requirement = f"at most {limit} bytes for all buffers"
+            clause = "LANG-06.2-03" if alone is not None else "LANG-11-08"
+            remedy = "smaller tiles, or a pipeline that is less deep"
+            yield self._finding(nest.lead, message, requirement, clause, remedy)
+        estimate, limit = registers(nest, self.target), self.target.registers
+        if estimate > limit:
+            message = f"a thread is estimated to need {estimate} registers, and one of {self.target.name} has {limit}"
+            yield self._finding(nest.lead, message, f"at most {limit} registers", "LANG-11-09", "smaller tiles")
 
     def _operation(self, instruction: Instruction) -> Iterator[Diagnostic]:
         operation = instruction.operation
@@ -459,13 +441,9 @@ class Legality:
         nest = self.nests.get(root)
         lead = nest.lead if nest is not None and nest.kind == "contract" else producer
         if lead is None or not isinstance(lead.operation, MatMul | Composite):
-            yield self._finding(
-                instruction,
-                f"k tiles a contraction, and %{root.name} is none",
-                "k on the result of a matmul only",
-                "LANG-06.1-01",
-                "leave out k",
-            )
+            message = f"k tiles a contraction, and %{root.name} is none"
+            requirement = "k on the result of a matmul only"
+            yield self._finding(instruction, message, requirement, "LANG-06.1-01", "leave out k")
         elif isinstance(lead.operation, MatMul):
             left = lead.operands[0].type
             assert isinstance(left, Tensor)
@@ -477,13 +455,9 @@ class Legality:
     def _prefetch(self, instruction: Instruction) -> Iterator[Diagnostic]:
         """Require that an operation that computes reads a prefetched value (AMB-LANG-218)."""
         if not any(not is_alias(use) for use in self._uses(instruction.results[0])):
-            yield self._finding(
-                instruction,
-                f"no operation reads %{instruction.results[0].name}",
-                "a prefetch of what is computed with",
-                "LANG-06.1-04",
-                "compute with its result, or leave it out",
-            )
+            message = f"no operation reads %{instruction.results[0].name}"
+            remedy = "compute with its result, or leave it out"
+            yield self._finding(instruction, message, "a prefetch of what is computed with", "LANG-06.1-04", remedy)
 
     def _uses(self, value: Value) -> Iterator[Instruction]:
         """Yield the instructions that read a value, directly or through schedule operations."""
@@ -504,24 +478,13 @@ class Legality:
         producer = self.producers.get(root)
         if producer is None or layout.name not in producer.operation.layouts:
             maker = f"@{self.function.name}'s caller" if producer is None else producer.operation.short_name
-            yield self._finding(
-                instruction,
-                f"{maker} makes %{root.name}, and does not write {layout} itself",
-                "a cast that producer and consumers support, or a materialized copy",
-                "LANG-06.3-02",
-                "materialize=true",
-                "layouts",
-            )
+            message = f"{maker} makes %{root.name}, and does not write {layout} itself"
+            requirement = "a cast that producer and consumers support, or a materialized copy"
+            yield self._finding(instruction, message, requirement, "LANG-06.3-02", "materialize=true", "layouts")
 
     def _finding(
-        self,
-        instruction: Instruction,
-        message: str,
-        requirement: str,
-        clause: str,
-        remedy: str,
-        category: Category = "schedule",
+        self, at: Instruction, message: str, requirement: str, clause: str, remedy: str, category: Category = "schedule"
     ) -> Diagnostic:
         refusal = Refusal(category, message, requirement, clause, remedy)
-        operands = tuple(f"%{value.name} is {value.type}" for value in instruction.operands)
-        return diagnostic_of(refusal.by(instruction.operation), instruction.location, operands)
+        operands = tuple(f"%{value.name} is {value.type}" for value in at.operands)
+        return diagnostic_of(refusal.by(at.operation), at.location, operands)

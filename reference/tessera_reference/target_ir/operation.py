@@ -167,9 +167,8 @@ class Writer:
         outer = self._regions
         for instruction in block.instructions:
             self._regions = instruction.regions
-            emitted = cast(TargetOperation, instruction.operation).emit(
-                self, *[self._names[operand] for operand in instruction.operands]
-            )
+            operands = [self._names[operand] for operand in instruction.operands]
+            emitted = cast(TargetOperation, instruction.operation).emit(self, *operands)
             names = emitted if isinstance(emitted, tuple) else (emitted,) if instruction.results else ()
             self._names.update(zip(instruction.results, names, strict=True))
         self._regions = outer

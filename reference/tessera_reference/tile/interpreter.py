@@ -159,9 +159,7 @@ def _written(function: Function) -> frozenset[Value]:
     """Return the parameters that instructions write; in Target IR, which computes with pointers, all of them."""
     if function.device != "tile":
         return frozenset(function.parameters)
-    stores = [
-        instruction for instruction in function.body.walk() if isinstance(instruction.operation, Store | FragmentStore)
-    ]
+    stores = [step for step in function.body.walk() if isinstance(step.operation, Store | FragmentStore)]
     return frozenset(value for store in stores for value in store.operands if isinstance(value.type, Memref))
 
 
@@ -409,17 +407,13 @@ class Launch(Operation):
             message = f"{len(shown.operands)} arguments given"
             requirement = f"those of @{name}: buffers but the ones it returns, then scalars"
             raise Refusal("types", message, requirement, "LANG-16-02")
-        parameters = buffers[: len(buffers) - count] + [
-            parameter.type for parameter in kernel.parameters[len(buffers) :]
-        ]
-        for actual, expected in zip(shown.operands, parameters, strict=True):
+        scalars = [parameter.type for parameter in kernel.parameters[len(buffers) :]]
+        for actual, expected in zip(shown.operands, buffers[: len(buffers) - count] + scalars, strict=True):
             if not _passes(actual, expected):
                 raise Refusal("types", f"an argument is {actual}", f"what fits {expected}", "LANG-08.1-01")
         returned = buffers[len(buffers) - count :]
         results = shown.results or tuple(_held(result) for result in returned if isinstance(result, Memref))
-        if len(results) != count or any(
-            not _passes(actual, expected) for actual, expected in zip(results, returned, strict=True)
-        ):
+        if len(results) != count or not all(map(_passes, results, returned)):
             message = f"the results are ({', '.join(map(str, results))})"
             raise Refusal("types", message, f"what @{name} leaves in ({', '.join(map(str, returned))})", "LANG-08.1-01")
         return {"returns": results}

@@ -1,6 +1,4 @@
-"""The operations of Tile IR except matrix instructions (spec section 7).
-
-Indices, memory, copies, synchronization, control flow."""
+"""Operations of Tile IR: indices, memory, copies, synchronization, control flow (spec section 7)."""
 
 from __future__ import annotations
 
@@ -373,9 +371,8 @@ class For(Counting, KernelOperation):
 
     def run(self, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> tuple[Any, ...]:
         (body,) = block.regions
-        first, end, stride = (
-            _uniform(block, name, bound) for name, bound in (("start", start), ("stop", stop), ("step", step))
-        )
+        bounds = (("start", start), ("stop", stop), ("step", step))
+        first, end, stride = (_uniform(block, name, bound) for name, bound in bounds)
         if stride == 0:
             raise ZeroStep
         turns = range(first, end, stride)

@@ -149,12 +149,8 @@ def _verify_signature(function: Function, buffer: type[Type]) -> None:
             if space not in ("global", 1):
                 raise Refusal("tile", f"%{parameter.name} is {type_}", "global memory", "LANG-08.1-02")
             continue
-        scalar = parameter.name
-        if (
-            not isinstance(type_, Scalar)
-            or type_.dtype.kind not in ("int", "float")
-            or type_.dtype.bits not in (32, 64)
-        ):
+        scalar, dtype = parameter.name, type_.dtype if isinstance(type_, Scalar) else None
+        if dtype is None or dtype.kind not in ("int", "float") or dtype.bits not in (32, 64):
             message = f"%{parameter.name} is {type_}"
             raise Refusal("types", message, "a buffer, or a scalar of 32 or 64 bits", "LANG-08.1-03")
 
@@ -166,13 +162,10 @@ def _verify_instruction(instruction: Instruction, target: Target, constants: dic
     operation = instruction.operation
     lanewise = operation.lanewise
     if not lanewise and (not isinstance(operation, KernelOperation) or not operation.name.startswith("tessera.tile.")):
-        raise Refusal(
-            "tile",
-            f"a kernel cannot hold {operation.name}"
-            + (", which the host runs" if isinstance(operation, Launch) else ""),
-            "operations of Tile IR, and of Graph IR those that work lane by lane",
-            "LANG-08.2-03",
-        )
+        why = ", which the host runs" if isinstance(operation, Launch) else ""
+        message = f"a kernel cannot hold {operation.name}{why}"
+        requirement = "operations of Tile IR, and of Graph IR those that work lane by lane"
+        raise Refusal("tile", message, requirement, "LANG-08.2-03")
     for value in (*instruction.operands, *instruction.results):
         _verify_type(value, lanewise)
     if isinstance(operation, MmaSync):
@@ -238,12 +231,8 @@ def _verify_copy(instruction: Instruction, operation: CopyAsync, constants: dict
 
 def _allocations_inside(function: Function) -> list[Instruction]:
     """Return the shared allocations in regions."""
-    outer = set(map(id, function.body.instructions))
-    return [
-        instruction
-        for instruction in function.body.walk()
-        if isinstance(instruction.operation, SharedAlloc) and id(instruction) not in outer
-    ]
+    outer = set(function.body.instructions)
+    return [step for step in function.body.walk() if isinstance(step.operation, SharedAlloc) and step not in outer]
 
 
 def _left_early(function: Function) -> Iterator[Location]:

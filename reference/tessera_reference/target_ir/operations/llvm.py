@@ -182,14 +182,10 @@ class Unary(TargetOperation):
         return text.call(type_, f"llvm.{self.mnemonic}.{SUFFIXES[self.x.dtype.name]}", f"{type_} {x}")
 
 
+_root = partial(elementary.apply, "sqrt")
 FNeg = declared(Unary, "llvm.fneg", "-x: the sign flipped.", compute=staticmethod(arithmetic.negate))
 FAbs = declared(Unary, "llvm.intr.fabs", "|x|: the sign cleared.", compute=staticmethod(arithmetic.absolute))
-Sqrt = declared(
-    Unary,
-    "llvm.intr.sqrt",
-    "The square root, correctly rounded.",
-    compute=staticmethod(partial(elementary.apply, "sqrt")),
-)
+Sqrt = declared(Unary, "llvm.intr.sqrt", "The square root, correctly rounded.", compute=staticmethod(_root))
 
 
 # Comparisons, and the selection that follows one (LANG-08-01).
@@ -237,20 +233,10 @@ class Comparison(TargetOperation):
         return text.value(f"{self.mnemonic} {self.predicate} {text.type(self.a)} {a}, {b}")
 
 
-ICmp = declared(
-    Comparison,
-    "llvm.icmp",
-    "A comparison of integers.",
-    dtypes=LOGICAL,
-    predicates=("eq", "ne", "slt", "sgt", "sle", "sge"),
-)
-FCmp = declared(
-    Comparison,
-    "llvm.fcmp",
-    "A comparison of floats: ordered, except `une`, which is true for NaN.",
-    dtypes=FLOATS,
-    predicates=("oeq", "une", "olt", "ogt", "ole", "oge"),
-)
+_OF_INTEGERS, _OF_FLOATS = ("eq", "ne", "slt", "sgt", "sle", "sge"), ("oeq", "une", "olt", "ogt", "ole", "oge")
+_FCMP = "A comparison of floats: ordered, except `une`, which is true for NaN."
+ICmp = declared(Comparison, "llvm.icmp", "A comparison of integers.", dtypes=LOGICAL, predicates=_OF_INTEGERS)
+FCmp = declared(Comparison, "llvm.fcmp", _FCMP, dtypes=FLOATS, predicates=_OF_FLOATS)
 
 
 @operation("llvm.select", clauses=CLAUSES)
@@ -496,12 +482,11 @@ class Call(TargetOperation):
     def emit(self, text: Writer, *arguments: str) -> str:
         """Write a call; on a host it passes 16-bit floats as integers, whose convention is the same everywhere."""
         callee = CALLEES[self.callee]
+        pairs = list(zip(callee.operands, arguments, strict=True))
         if not text.entry.is_host:
-            passed = [
-                f"{NAMES[dtype.name]} {argument}" for dtype, argument in zip(callee.operands, arguments, strict=True)
-            ]
-            return text.call(NAMES[callee.result.name], self.callee, *passed)
-        passed = [_as_passed(text, dtype, argument) for dtype, argument in zip(callee.operands, arguments, strict=True)]
+            typed = [f"{NAMES[dtype.name]} {argument}" for dtype, argument in pairs]
+            return text.call(NAMES[callee.result.name], self.callee, *typed)
+        passed = [_as_passed(text, dtype, argument) for dtype, argument in pairs]
         result = text.call(passed_type(callee.result), self.callee, *passed)
         if callee.result.bits != 16:
             return result

@@ -1,6 +1,4 @@
-"""The vendors' instructions (LANG-08.2-05 to -12).
-
-Special registers, barriers, copies, shuffles and matrix instructions."""
+"""The vendors' registers, barriers, copies, shuffles and matrix instructions (LANG-08.2-05 to -12)."""
 
 from __future__ import annotations
 
@@ -443,14 +441,11 @@ class MatrixProduct(TargetOperation):
 
     def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
         block.whole_warps(self.name)
-        left, right, sums = self.spread("a"), self.spread("b"), self.spread("c")
-        product = block.program.product(
-            Array(self.factors, left.gathered(a.values)),
-            Array(self.factors, right.gathered(b.values)),
-            c.dtype,
-            addend=Array(c.dtype, sums.gathered(c.values)),
-            accumulator=c.dtype,
-        )
+        sums = self.spread("c")
+        left = Array(self.factors, self.spread("a").gathered(a.values))
+        right = Array(self.factors, self.spread("b").gathered(b.values))
+        addend = Array(c.dtype, sums.gathered(c.values))
+        product = block.program.product(left, right, c.dtype, addend=addend, accumulator=c.dtype)
         return Array(c.dtype, sums.scattered(product.values))
 
 
@@ -502,9 +497,8 @@ def _registers(text: Writer, value: str, type_: Vector) -> list[str]:
         words = text.value(f"bitcast {text.type(type_)} {value} to <{count} x i32>")
     else:
         return _as_pairs(text, [text.value(f"bitcast {text.type(type_)} {value} to i32")], type_)
-    return _as_pairs(
-        text, [text.value(f"extractelement <{count} x i32> {words}, i32 {i}") for i in range(count)], type_
-    )
+    parts = [text.value(f"extractelement <{count} x i32> {words}, i32 {i}") for i in range(count)]
+    return _as_pairs(text, parts, type_)
 
 
 def _as_pairs(text: Writer, words: list[str], type_: Vector) -> list[str]:

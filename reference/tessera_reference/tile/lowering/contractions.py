@@ -1,6 +1,4 @@
-"""Contractions (spec sections 7, 8.2, 13.1, 15).
-
-Matrix products lane by lane or by matrix instructions, with an epilogue."""
+"""Contractions: matrix products by lanes or matrix instructions, with an epilogue (spec sections 7, 8.2, 13.1, 15)."""
 
 from __future__ import annotations
 
@@ -56,9 +54,8 @@ class Contraction:
         """Return the condition that a position in `room` rows and columns lies in the tile and in the product."""
         m, n, _ = self.extents
         conditions: list[Condition] = []
-        for place, index, size, padded, extent in zip(
-            (row, column), (self.row + row, self.column + column), self.tile, room, (m, n), strict=False
-        ):
+        places, indices = (row, column), (self.row + row, self.column + column)
+        for place, index, size, padded, extent in zip(places, indices, self.tile, room, (m, n), strict=False):
             conditions += [padded <= size or place.below(size), extent % size == 0 or index.below(extent)]
         return self.kernel.every(*conditions)
 
@@ -314,10 +311,8 @@ class _MatrixProduct:
         """Build the whole body, and return the threads of a block."""
         build, work = self.kernel.build, self.work
         stage_elements(self.kernel, work.batch, (work.row, work.column), work.tile[:2], self.threads)
-        zeros = [
-            self.kernel.term(build(FragmentZero, returns=self.type, accum=work.operation.accum))
-            for _ in range(prod(self.share.per_warp))
-        ]
+        every, accum = range(prod(self.share.per_warp)), work.operation.accum
+        zeros = [self.kernel.term(build(FragmentZero, returns=self.type, accum=accum)) for _ in every]
         self.store(pipelined(self.kernel, work.steps, self.kernel.nest.depth, self.fill, self.compute, zeros))
         return self.threads
 

@@ -121,16 +121,13 @@ class NestKernel(KernelBuilder):
         for own in self.buffers:
             value = replaced.get(own, own)
             if isinstance(value.type, Scalar):
-                buffer = _renamed(value, Tensor((1,), value.type.dtype), names)
+                buffer = _in_buffer(value, names)
                 instructions.append(self._host(Reshape(x=value.type, shape=(1,)), (value,), (buffer,)))
                 value = buffer
             arguments.append(value)
         arguments += self.scalars
         outputs = self.nest.outputs
-        results = tuple(
-            _renamed(value, Tensor((1,), value.type.dtype), names) if isinstance(value.type, Scalar) else value
-            for value in outputs
-        )
+        results = tuple(_in_buffer(value, names) if isinstance(value.type, Scalar) else value for value in outputs)
         types = tuple(value.type for value in results)
         operation = Launch(arguments=tuple(map(numeric, arguments)), kernel=name, returns=types)
         instructions.append(self._host(operation, tuple(arguments), results))
@@ -143,9 +140,9 @@ class NestKernel(KernelBuilder):
         return Instruction(operation, operands, results, self.location)
 
 
-def _renamed(value: Value, type_: Tensor, names: Names) -> Value:
+def _in_buffer(value: Value, names: Names) -> Value:
     """Return the buffer of a scalar."""
-    return Value(names.unique(f"{value.name}_buffer"), type_)
+    return Value(names.unique(f"{value.name}_buffer"), Tensor((1,), dtype_of(value)))
 
 
 def is_parameter(type_: object) -> bool:

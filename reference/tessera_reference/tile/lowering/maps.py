@@ -45,10 +45,8 @@ class Grid:
         (rows, columns), (m, n) = shape, tile
         x, y, z = max(ceiling(columns, n), 1), max(ceiling(rows, m), 1), max(matrices, 1)
         if all(extent <= most for extent, most in zip((x, y, z), MOST_BLOCKS, strict=True)):
-            matrix, row, column = (
-                kernel.block_id(axis) if extent > 1 else kernel.index(0)
-                for axis, extent in (("z", z), ("y", y), ("x", x))
-            )
+            extents = zip("zyx", (z, y, x), strict=True)
+            matrix, row, column = (kernel.block_id(axis) if blocks > 1 else kernel.index(0) for axis, blocks in extents)
             return cls((x, y, z), (row * m, column * n), matrix)
         matrix, row, column = unravelled(kernel.block_id("x"), (z, y, x))
         return cls((x * y * z, 1, 1), (row * m, column * n), matrix)
@@ -170,10 +168,9 @@ def stage_elements(
 
     `batch` and `corner` are the position of the result's tile. An operand that broadcasts has a smaller one.
     """
-    elementwise = [operation for operation in kernel.nest.operations if isinstance(operation.operation, Elementwise)]
-    staged = dict.fromkeys(
-        value for instruction in elementwise for value in instruction.operands if value in kernel.nest.staged
-    )
+    elementwise = [step for step in kernel.nest.operations if isinstance(step.operation, Elementwise)]
+    read = dict.fromkeys(value for step in elementwise for value in step.operands)
+    staged = [value for value in read if value in kernel.nest.staged]
     for value in staged:
         extents = matrix_of(value)
         room = tuple(1 if extent == 1 else size for extent, size in zip(extents, tile, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
@@ -58,22 +58,16 @@ def to_tile(module: Module, target: Target) -> Module:
 
 def is_at_tile_ir(function: Function) -> bool:
     """True if a function is a kernel, or launches one."""
-    return bool(function.device) or any(
-        isinstance(instruction.operation, Launch) for instruction in function.body.walk()
-    )
+    return bool(function.device) or any(isinstance(step.operation, Launch) for step in function.body.walk())
 
 
 def require_known_extents(function: Function) -> None:
     """Refuse a function with `?` or a name in place of an extent (LANG-11-02). Raises `Rejection`."""
     open_ = own_dims(parameter.type for parameter in function.parameters)
     if open_:
-        refusal = Refusal(
-            "shapes",
-            f"@{function.name} has extents that are not known",
-            "known extents before Tile IR",
-            "LANG-11-02",
-            "give inputs, whose shapes become those of the parameters",
-        )
+        message = f"@{function.name} has extents that are not known"
+        remedy = "give inputs, whose shapes become those of the parameters"
+        refusal = Refusal("shapes", message, "known extents before Tile IR", "LANG-11-02", remedy)
         raise lowering_refused(refusal, function.location)
 
 
@@ -81,18 +75,16 @@ MOST_ELEMENTS = 1 << 31
 """The most elements, since kernels compute indices in int32, as GPUs do where they can."""
 
 
+@dataclass
 class _Launches:
     """A replacement of one function's nests by launches, which keeps their kernels."""
 
-    def __init__(
-        self, function: Function, plan: Plan, target: Target, names: Names, kernels: dict[str, Function]
-    ) -> None:
-        self.function = function
-        self.plan = plan
-        self.target = target
-        self.taken = names
-        self.kernels = kernels
-        self.count = 0
+    function: Function
+    plan: Plan
+    target: Target
+    taken: Names
+    kernels: dict[str, Function]
+    count: int = 0
 
     def __call__(self, nest: Nest) -> Sequence[Instruction]:
         """Return a nest's host instructions. Raises `Rejection`, and `UnsupportedConstruct` past `MOST_ELEMENTS`."""
