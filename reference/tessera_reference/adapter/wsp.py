@@ -12,7 +12,7 @@ from tessera_conformance.adapter import NotSupported, Refusal
 from .. import __version__
 from ..numerics.errors import InvalidArgument
 from ..wsp.builder import compile_program
-from ..wsp.errors import ArgumentRefused, DeviceNeeded, PackageRefused, ProgramRefused, UnsupportedDirective
+from ..wsp.errors import ArgumentRefused, DeviceNeeded, PackageRefused, ProgramRefused, UnsupportedDirective, WspFailure
 from ..wsp.native import NativeRun, prepared
 from ..wsp.networks import execute
 from ..wsp.package import Package, load, package_bytes
@@ -51,17 +51,10 @@ class WspMethods(SessionState):
         """Return the contents of a package."""
         with _refusals():
             loaded = load(_bytes(package))
-        return {
-            "name": loaded.name,
-            "target": loaded.target,
-            "phase": loaded.phase,
-            "kernels": [kernel.name for kernel in loaded.kernels],
-            "channels": [channel.name for channel in loaded.csp.channels],
-            "processes": [process.name for process in loaded.csp.processes],
-            "slots": [slot.name for slot in loaded.slots],
-            "symbols": [symbol.name for symbol in loaded.symbols],
-            "tensors": [tensor.name for tensor in loaded.tensors],
-        }
+        parts = vars(loaded) | vars(loaded.csp)
+        tables = ("kernels", "channels", "processes", "slots", "symbols", "tensors")
+        names = {table: [entry.name for entry in parts[table]] for table in tables}
+        return {"name": loaded.name, "target": loaded.target, "phase": loaded.phase, **names}
 
     @checked
     def wsp_run(
@@ -109,12 +102,8 @@ class WspMethods(SessionState):
     def wsp_capabilities(self, *, target: str) -> dict[str, Any]:
         """Return the matrix of a target."""
         matrix = _target("capabilities", target)
-        return {
-            "phase": matrix.phase,
-            "directives": dict(matrix.directives),
-            "csp": dict(matrix.csp),
-            "predicates": dict(matrix.predicates),
-        }
+        tables = {name: dict(getattr(matrix, name)) for name in ("directives", "csp", "predicates")}
+        return {"phase": matrix.phase, **tables}
 
     @checked
     def wsp_architecture(self, *, target: str) -> dict[str, Any]:
@@ -200,6 +189,14 @@ def _data(method: str, name: str, digits: Any) -> bytes:
         raise InvalidArgument(f"wsp.{method}", f"tensors.{name}", digits, "two hexadecimal digits a byte") from None
 
 
+REFUSALS: Mapping[type[WspFailure], tuple[str, str]] = {
+    UnsupportedDirective: ("UNSUPPORTED_DIRECTIVE", "lower"),
+    ProgramRefused: ("INVALID_PROGRAM", "verify"),
+    DeviceNeeded: ("DEVICE_NEEDED", "call"),
+    ArgumentRefused: ("TESS_ERR_INVALID_VALUE", "call"),
+}
+
+
 @contextmanager
 def _refusals() -> Iterator[None]:
     """Turn errors of programs, packages and arguments into rejections."""
@@ -207,11 +204,5 @@ def _refusals() -> Iterator[None]:
         yield
     except PackageRefused as problem:
         raise Refusal(problem.code, "parse", str(problem)) from None
-    except UnsupportedDirective as problem:
-        raise Refusal("UNSUPPORTED_DIRECTIVE", "lower", str(problem)) from None
-    except ProgramRefused as problem:
-        raise Refusal("INVALID_PROGRAM", "verify", str(problem)) from None
-    except DeviceNeeded as problem:
-        raise Refusal("DEVICE_NEEDED", "call", str(problem)) from None
-    except ArgumentRefused as problem:
-        raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem)) from None
+    except tuple(REFUSALS) as problem:
+        raise Refusal(*REFUSALS[type(problem)], str(problem)) from None

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import ClassVar
 
 
 class WspFailure(Exception):
     """Anything that a program, a package or a caller got wrong; its text says what, where and what is expected."""
+
+    text: ClassVar[str] = ""
+    """The text, in which members stand by name; that of the exception where it is empty."""
+
+    def __str__(self) -> str:
+        return self.text.format(**vars(self)) if self.text else super().__str__()
 
 
 @dataclass(eq=False)
@@ -27,9 +35,7 @@ class UnsupportedDirective(WspFailure):
 
     target: str
     directive: str
-
-    def __str__(self) -> str:
-        return f"target {self.target} does not support {self.directive}"
+    text = "target {target} does not support {directive}"
 
 
 @dataclass(eq=False)
@@ -41,9 +47,7 @@ class PackageRefused(WspFailure):
 
     code: str
     problem: str
-
-    def __str__(self) -> str:
-        return f"package refused: {self.problem}"
+    text = "package refused: {problem}"
 
 
 @dataclass(eq=False)
@@ -52,9 +56,7 @@ class ArgumentRefused(WspFailure):
 
     name: str
     problem: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.problem}"
+    text = "{name}: {problem}"
 
 
 @dataclass(eq=False)
@@ -62,9 +64,7 @@ class DeviceNeeded(WspFailure):
     """A package is for a target that runs on hardware or an emulator, of which there is none here."""
 
     target: str
-
-    def __str__(self) -> str:
-        return f"a package for {self.target} runs on a device or emulator, and there is none here"
+    text = "a package for {target} runs on a device or emulator, and there is none here"
 
 
 @dataclass(eq=False)
@@ -79,9 +79,7 @@ class RunError(WspFailure):
     problem: str
     process: str = ""
     statement: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.code}: {self.problem}"
+    text = "{code}: {problem}"
 
 
 STATES = ("enforced", "recorded", "diagnosed", "unsupported")
@@ -90,21 +88,12 @@ STATES = ("enforced", "recorded", "diagnosed", "unsupported")
 
 def first_cycle(graph: Mapping[str, Sequence[str]]) -> list[str]:
     """The first cycle of a depth-first walk from each node in turn; empty where there is none."""
-    finished: set[str] = set()
-    for start in graph:
-        path: dict[str, Iterator[str]] = {}
-        if start not in finished:
-            path[start] = iter(graph[start])
-        while path:
-            node, ways = next(reversed(path.items()))
-            for way in ways:
-                if way in path:
-                    names = list(path)
-                    return names[names.index(way) :]
-                if way not in finished and way in graph:
-                    path[way] = iter(graph[way])
-                    break
-            else:
-                finished.add(node)
-                del path[node]
+    sorter = TopologicalSorter(dict.fromkeys(graph, ()))
+    for node, ways in graph.items():
+        for way in ways:
+            sorter.add(way, node)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        return list(error.args[1][:-1])
     return []

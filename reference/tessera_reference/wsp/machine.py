@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..mesh.engine import Engine, FirstCome, Seeded
 from . import policies
 from .errors import RunError
 from .kernels import DTYPES, execute
@@ -122,13 +121,9 @@ LAST_TIME = (1 << 63) - 1
 
 
 class Agenda:
-    """The events that are due later, a heap of their times, kinds and numbers; the virtual-time engine passes time.
-
-    A seed decides in which order the processes of the engine go on, which changes no result.
-    """
+    """The time, and the events that are due later, a heap of their times, kinds and numbers; a seed changes neither."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self.engine = Engine(FirstCome() if seed is None else Seeded(seed))
         self.now = 0
         self.events: list[tuple[int, int, int]] = []
 
@@ -150,11 +145,6 @@ class Agenda:
             _, kind, number = heappop(self.events)
             due.append((kind, number))
         return due
-
-    async def next_instant(self) -> None:
-        """Wait until the first event is due."""
-        await self.engine.sleep_until(self.events[0][0])
-        self.now = self.engine.now
 
 
 # A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served.
@@ -584,3 +574,90 @@ class Machine:
         self.end_wait(task)
         task.sent += 1
         self._signal(task)
+
+    # The state of a run, at its end or between two instants (sections 1.2 and 3.4.2).
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the statistics of `schemas/wsp_result.schema.json`; stalls that last count up to now."""
+        package, resources, cycles = self.package, self.resources, self.stall_cycles.copy()
+        waits: list[tuple[dict[str, Any], Waiting | None]]
+        waits = [({"process": process.name}, process.waiting) for process in self.processes]
+        waits += [({"task": worker.task.number}, worker.task.waiting) for worker in self.workers if worker.task]
+        stalls = [(who, wait) for who, wait in waits if wait is not None and wait.reason != "TASK_WAIT"]
+        for _, wait in stalls:
+            cycles[wait.reason] += self.agenda.now - wait.since
+        times = [process.time for process in self.processes] + [worker.time for worker in self.workers]
+        return {
+            "total_cycles": max(times),
+            "processes": {process.name: process.time for process in self.processes},
+            "workers": [{"busy": worker.busy, "tasks": worker.tasks} for worker in self.workers],
+            "kernels": {
+                kernel.name: {"runs": self.kernel_runs[place], "cycles": self.kernel_cycles[place]}
+                for place, kernel in enumerate(package.kernels)
+            },
+            "stalls": {reason: {"count": self.stall_count[reason], "cycles": cycles[reason]} for reason in REASONS},
+            "current_stalls": [
+                {**who, "reason": wait.reason, "since": wait.since, "for": wait.subject} for who, wait in stalls
+            ],
+            "used": {**resources.used, "ready_queue": max(worker.places for worker in self.workers)},
+            "high_water": dict(resources.high_water),
+            "channels": {
+                stated.name: {"sent": channel.sent, "taken": channel.taken, "left": len(channel.tokens)}
+                for stated, channel in zip(package.csp.channels, self.channels, strict=True)
+            },
+            "slots": {slot.name: str(value) for slot, value in zip(package.slots, self.slots, strict=True)},
+            "tensors": {
+                tensor.name: values.tobytes().hex()
+                for tensor, values in zip(package.tensors, self.tensors, strict=True)
+            },
+            "assignments": list(self.assignments),
+        }
+
+    def waiting_state(self) -> dict[str, Any]:
+        """Return who waits, from which `deadlock.py` makes a report; the native program prints the same.
+
+        Processes and channels stand by name, tasks in flight and workers by number; -1 is none.
+        """
+        names = [channel.name for channel in self.package.csp.channels]
+        return {
+            "time": self.agenda.now,
+            "spinning": self.spinning,
+            "sizes": dict(self.resources.sizes),
+            "processes": {
+                process.name: {
+                    "done": process.done,
+                    "waiting": None
+                    if (waiting := process.waiting) is None
+                    else {"reason": waiting.reason, "for": waiting.subject, "statement": path_of(process.place)},
+                    "closed": [names[channel] for channel in process.closed],
+                    "scopes": [{pool: scope.held[pool] for pool in POOLS} for scope in process.scopes],
+                }
+                for process in self.processes
+            },
+            "channels": {
+                name: {
+                    "capacity": channel.capacity,
+                    "tokens": len(channel.tokens),
+                    "senders": len(channel.senders),
+                    "producers": channel.producers,
+                    "takers": len(channel.takers),
+                    "tasks": [number for _, kind, number in channel.takers if kind == TASK],
+                }
+                for name, channel in zip(names, self.channels, strict=True)
+            },
+            "tasks": [
+                {
+                    "task": task.number,
+                    "process": task.process.name,
+                    "statement": path_of(task.place),
+                    "worker": task.worker.index,
+                    "full": None if task.waiting is None else task.waiting.subject,
+                    "holds": task.holds | {"ready_queue": int(task.worker.task is not task)},
+                    "signals": [names[channel] for channel in task.site.signals],
+                    "dependents": [other.number for other in task.dependents],
+                    "watchers": [other.name for other in task.watchers],
+                }
+                for task in self.tasks.values()
+            ],
+            "workers": [-1 if worker.task is None else worker.task.number for worker in self.workers],
+        }

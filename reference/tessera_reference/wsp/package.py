@@ -135,23 +135,20 @@ class Process:
     @cached_property
     def produces(self) -> tuple[int, ...]:
         """The channels that it sends to or closes, or its tasks signal, in order of first mention (AMB-WSP-39)."""
-        channels: dict[int, None] = {}
-        for _, statement in walk(self.body, ""):
-            if isinstance(statement, statements.Send | statements.Close):
-                channels[statement.channel] = None
-            elif isinstance(statement, statements.Task):
-                channels |= dict.fromkeys(statement.signals)
-        return tuple(channels)
+        return self._channels((statements.Send, statements.Close), "signals")
 
     @cached_property
     def consumes(self) -> tuple[int, ...]:
         """The channels from which it, or a task of it, takes tokens, in order of first mention."""
+        return self._channels((statements.Receive, statements.Consume), "waits")
+
+    def _channels(self, kinds: tuple[type[Any], ...], of_tasks: str) -> tuple[int, ...]:
         channels: dict[int, None] = {}
         for _, statement in walk(self.body, ""):
-            if isinstance(statement, statements.Receive | statements.Consume):
+            if isinstance(statement, kinds):
                 channels[statement.channel] = None
             elif isinstance(statement, statements.Task):
-                channels |= dict.fromkeys(statement.waits)
+                channels |= dict.fromkeys(getattr(statement, of_tasks))
         return tuple(channels)
 
 
@@ -310,14 +307,9 @@ class Package:
 
 
 def package_bytes(package: Package) -> bytes:
-    """The canonical bytes of a package, its hash included."""
-    whole = document(package)
-    return canonical_bytes(whole | {"hash": content_hash(whole)})
-
-
-def document(package: Package) -> dict[str, Any]:
-    """The published form of a package (`schemas/wsp_package.schema.json`) without its hash."""
-    return {"wsp_runtime_abi": ABI, "format": FORMAT, **form(package)}
+    """The canonical bytes of the published form of a package (`schemas/wsp_package.schema.json`), its hash included."""
+    document = {"wsp_runtime_abi": ABI, "format": FORMAT, **form(package)}
+    return canonical_bytes(document | {"hash": content_hash(document)})
 
 
 def walk(body: Body, path: str) -> Iterator[tuple[str, Statement]]:
@@ -368,6 +360,16 @@ def stream_graph(package: Package) -> dict[str, Any]:
 # The features of a capability matrix that a program uses (section 5.2).
 
 
+FEATURES: Mapping[type[Any], tuple[str, str]] = {
+    statements.RunKernel: ("csp", "process_kernels"),
+    statements.Wait: ("csp", "wait"),
+    statements.Cond: ("predicates", "cond"),
+    statements.Repeat: ("predicates", "repeat"),
+    statements.Load: ("predicates", "tensor_to_slot"),
+}
+"""The features of statements, whatever their members."""
+
+
 def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
     """Yield the table, the feature and the path of each use; `resources` are those whose sizes a program names."""
     schedule = package.schedule
@@ -379,37 +381,27 @@ def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str,
     for place, directive in enumerate(schedule.directives):
         yield "directives", directive.name, f"/schedule/directives/{place}/name"
     for place, channel in enumerate(package.csp.channels):
-        path = f"/csp/channels/{place}"
-        yield "csp", "sync_only_channels", path
-        if channel.payload != "token":
-            yield "csp", "payload_channels", f"{path}/payload"
-        if channel.capacity == 0:
-            yield "csp", "rendezvous", f"{path}/capacity"
-        if channel.latency:
-            yield "csp", "latency", f"{path}/latency"
-        if sum(place in process.produces for process in package.csp.processes) > 1:
-            yield "csp", "several_producers", path
-        if sum(place in process.consumes for process in package.csp.processes) > 1:
-            yield "csp", "several_consumers", path
+        used = {
+            ("sync_only_channels", ""): True,
+            ("payload_channels", "/payload"): channel.payload != "token",
+            ("rendezvous", "/capacity"): channel.capacity == 0,
+            ("latency", "/latency"): channel.latency > 0,
+            ("several_producers", ""): sum(place in process.produces for process in package.csp.processes) > 1,
+            ("several_consumers", ""): sum(place in process.consumes for process in package.csp.processes) > 1,
+        }
+        yield from (
+            ("csp", feature, f"/csp/channels/{place}{member}") for feature, member in used if used[feature, member]
+        )
     if package.symbols:
         yield "predicates", "symbols_between_runs", "/symbols/0"
     for path, statement in package.walk():
-        match statement:
-            case statements.Task():
-                if statement.waits or statement.signals:
-                    yield "csp", "task_signals", path
-                if statement.key is not None:
-                    yield "predicates", "dispatch_key", f"{path}/key"
-            case statements.RunKernel():
-                yield "csp", "process_kernels", path
-            case statements.Wait():
-                yield "csp", "wait", path
-            case statements.Cond():
-                yield "predicates", "cond", path
-            case statements.Repeat():
-                yield "predicates", "repeat", path
-            case statements.Load():
-                yield "predicates", "tensor_to_slot", path
+        if type(statement) in FEATURES:
+            yield *FEATURES[type(statement)], path
+        elif isinstance(statement, statements.Task):
+            if statement.waits or statement.signals:
+                yield "csp", "task_signals", path
+            if statement.key is not None:
+                yield "predicates", "dispatch_key", f"{path}/key"
 
 
 # The settings that a run may change: sizes of resources, capacities of channels, and scopes left out (AMB-WSP-71).

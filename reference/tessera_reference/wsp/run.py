@@ -7,13 +7,13 @@ or its time must pass. Idle workers, by index, start the first task that is read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
-from ..mesh.engine import Engine, Mailbox
+from ..mesh.engine import Engine, FirstCome, Mailbox, Seeded
 from . import statements
 from .deadlock import AMPLE, explained
 from .errors import ArgumentRefused, RunError
@@ -21,19 +21,15 @@ from .forms import U64
 from .machine import (
     CLOSED,
     KERNEL_ENDS,
-    POOLS,
     PROCESS,
     PROCESS_GOES_ON,
-    REASONS,
     RESOURCE_OF,
-    TASK,
     Agenda,
     Machine,
     Place,
     ProcessState,
     ScopeState,
     TaskState,
-    Waiting,
     path_of,
 )
 from .package import CallSite, Package, settings
@@ -250,101 +246,6 @@ def _as_u64(value: bool | int | float, place: str) -> int:
     return int(value) & U64
 
 
-# The statistics of a run, at its end or between two instants (sections 1.2 and 3.4.2).
-
-
-def statistics(machine: Machine) -> dict[str, Any]:
-    """Return the statistics of `schemas/wsp_result.schema.json`; stalls that last count up to now."""
-    package, now = machine.package, machine.agenda.now
-    waits: list[tuple[dict[str, Any], Waiting | None]]
-    waits = [({"process": process.name}, process.waiting) for process in machine.processes]
-    waits += [({"task": worker.task.number}, worker.task.waiting) for worker in machine.workers if worker.task]
-    current: list[dict[str, Any]] = [
-        {**who, "reason": waiting.reason, "since": waiting.since, "for": waiting.subject}
-        for who, waiting in waits
-        if waiting is not None and waiting.reason != "TASK_WAIT"
-    ]
-    cycles = machine.stall_cycles.copy()
-    for wait in current:
-        cycles[wait["reason"]] += now - wait["since"]
-    resources = machine.resources
-    fullest = max(worker.places for worker in machine.workers)
-    return {
-        "total_cycles": max(
-            [process.time for process in machine.processes] + [worker.time for worker in machine.workers]
-        ),
-        "processes": {process.name: process.time for process in machine.processes},
-        "workers": [{"busy": slot.busy, "tasks": slot.tasks} for slot in machine.workers],
-        "kernels": {
-            kernel.name: {"runs": machine.kernel_runs[place], "cycles": machine.kernel_cycles[place]}
-            for place, kernel in enumerate(package.kernels)
-        },
-        "stalls": {reason: {"count": machine.stall_count[reason], "cycles": cycles[reason]} for reason in REASONS},
-        "current_stalls": current,
-        "used": {**resources.used, "ready_queue": fullest},
-        "high_water": dict(resources.high_water),
-        "channels": {
-            stated.name: {"sent": channel.sent, "taken": channel.taken, "left": len(channel.tokens)}
-            for stated, channel in zip(package.csp.channels, machine.channels, strict=True)
-        },
-        "slots": {slot.name: str(machine.slots[place]) for place, slot in enumerate(package.slots)},
-        "tensors": {
-            tensor.name: machine.tensors[place].tobytes().hex() for place, tensor in enumerate(package.tensors)
-        },
-        "assignments": list(machine.assignments),
-    }
-
-
-# The state of a run that waits, from which `deadlock.py` makes a report; the native program prints the same.
-
-
-def waiting_state(machine: Machine) -> dict[str, Any]:
-    """Return the processes and channels of a run by name, and its tasks in flight and workers by number; -1 is none."""
-    names = [channel.name for channel in machine.package.csp.channels]
-    return {
-        "time": machine.agenda.now,
-        "spinning": machine.spinning,
-        "sizes": dict(machine.resources.sizes),
-        "processes": {
-            process.name: {
-                "done": process.done,
-                "waiting": None
-                if (waiting := process.waiting) is None
-                else {"reason": waiting.reason, "for": waiting.subject, "statement": path_of(process.place)},
-                "closed": [names[channel] for channel in process.closed],
-                "scopes": [{pool: scope.held[pool] for pool in POOLS} for scope in process.scopes],
-            }
-            for process in machine.processes
-        },
-        "channels": {
-            name: {
-                "capacity": channel.capacity,
-                "tokens": len(channel.tokens),
-                "senders": len(channel.senders),
-                "producers": channel.producers,
-                "takers": len(channel.takers),
-                "tasks": [number for _, kind, number in channel.takers if kind == TASK],
-            }
-            for name, channel in zip(names, machine.channels, strict=True)
-        },
-        "tasks": [
-            {
-                "task": task.number,
-                "process": task.process.name,
-                "statement": path_of(task.place),
-                "worker": task.worker.index,
-                "full": None if task.waiting is None else task.waiting.subject,
-                "holds": task.holds | {"ready_queue": int(task.worker.task is not task)},
-                "signals": [names[channel] for channel in task.site.signals],
-                "dependents": [other.number for other in task.dependents],
-                "watchers": [other.name for other in task.watchers],
-            }
-            for task in machine.tasks.values()
-        ],
-        "workers": [-1 if worker.task is None else worker.task.number for worker in machine.workers],
-    }
-
-
 # A run of a package: instant by instant or to its end, which is completion, an error or a deadlock.
 
 MOST_STEPS = 100_000_000
@@ -381,6 +282,7 @@ class Run:
         self.outcome = "running"
         self.error: RunError | None = None
         self._instants = 0
+        self._schedule = self._scheduled()
         self._result: dict[str, Any] | None = None
         self._processes = Processes(self.machine, max_steps, enough)
         for process, stated in zip(self.machine.processes, package.csp.processes, strict=True):
@@ -405,7 +307,7 @@ class Run:
     def state(self) -> dict[str, Any]:
         """Return outcome, statistics, steps and progress; an error; what waits where it runs on or is a deadlock."""
         machine = self.machine
-        state: dict[str, Any] = {"outcome": self.outcome, "statistics": statistics(machine)}
+        state: dict[str, Any] = {"outcome": self.outcome, "statistics": machine.statistics()}
         state |= {"steps": self._processes.steps, "progress": machine.progress()}
         if self.error is not None:
             state["error"] = {
@@ -416,7 +318,7 @@ class Run:
                 "message": self.error.problem,
             }
         if self.outcome in ("running", "deadlock"):
-            state["waiting"] = waiting_state(machine)
+            state["waiting"] = machine.waiting_state()
         return state
 
     def result(self) -> dict[str, Any]:
@@ -433,28 +335,22 @@ class Run:
         return Run(self.machine.package, enough, **inputs).finish().state()
 
     def _execute(self, instants: int | None) -> None:
-        """Execute so many instants from the beginning, or all, by the engine."""
-        engine = self.machine.agenda.engine
-        if self.outcome != "running":
-            return
-        if not self._instants:
-            self._launch(engine)
+        """Execute so many instants from the beginning, or all."""
         with np.errstate(all="ignore"):
-            engine.run(until=lambda: self.outcome != "running" or self._instants == instants)
-        if self.outcome != "running":
-            engine.close()
+            for _ in self._schedule:
+                if self._instants == instants:
+                    return
 
-    def _launch(self, engine: Engine) -> None:
-        engine.spawn("scheduler", self._schedule())
-
-    async def _schedule(self) -> None:
-        """Handle instant after instant, until no event is due later."""
+    def _scheduled(self) -> Iterator[int]:
+        """Handle instant after instant, until no event is due later; yield the time of the next one before it."""
         agenda, processes = self.machine.agenda, self.machine.processes
         while self.outcome == "running":
             self._attempt(self._instant)
             self._instants += 1
             if self.outcome == "running" and agenda.events:
-                await agenda.next_instant()
+                time = agenda.events[0][0]
+                yield time
+                agenda.now = time
             elif self.outcome == "running":
                 done = not self.machine.tasks and all(process.done for process in processes)
                 self.outcome = "completed" if done else "deadlock"
@@ -541,7 +437,14 @@ def _tensors(package: Package, data_of: Mapping[str, bytes]) -> list[bytes]:
 
 
 class DeviceAgenda(Agenda):
-    """Events of the AICPU; a kernel ends when its core, a process of the engine, reports it."""
+    """Events of the AICPU; a kernel ends when its core, a process of the virtual-time engine, reports it.
+
+    A seed decides in which order the processes of the engine go on, which changes no result.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__(seed)
+        self.engine = Engine(FirstCome() if seed is None else Seeded(seed))
 
     def add_cores(self, machine: Machine) -> None:
         """Add an AICore for each worker, which runs the kernels that it is given."""
@@ -557,11 +460,11 @@ class DeviceAgenda(Agenda):
         if kind == KERNEL_ENDS and cycles:
             self._work[self._tasks[number].worker.index].put(self.now + cycles)
 
-    async def next_instant(self) -> None:
-        """Wait until the first event is due, and until the cores have reported the kernels that end then."""
-        await super().next_instant()
+    async def reach(self, instant: int) -> None:
+        """Wait until the instant of the first event, and until the cores have reported the kernels that end then."""
+        await self.engine.sleep_until(instant)
         for time, kind, _ in self.events:
-            if kind == KERNEL_ENDS and time == self.now:
+            if kind == KERNEL_ENDS and time == instant:
                 await self._reports
 
     async def _core(self, work: Mailbox) -> None:
@@ -577,20 +480,30 @@ class DeviceRun(Run):
 
     def __init__(self, package: Package, enough: int | None = None, **inputs: Unpack[Inputs]) -> None:
         super().__init__(package, enough, **inputs)
+        assert isinstance(self.machine.agenda, DeviceAgenda)
+        self._agenda = self.machine.agenda
         if package.phase == 1:
             self.machine.resources.sizes = dict.fromkeys(self.machine.resources.sizes, AMPLE)
 
-    def _launch(self, engine: Engine) -> None:
-        engine.spawn("host", self._host(engine))
+    def _execute(self, instants: int | None) -> None:
+        engine = self._agenda.engine
+        if self.outcome == "running" and not self._instants:
+            engine.spawn("host", self._host())
+        with np.errstate(all="ignore"):
+            engine.run(until=lambda: self.outcome != "running" or self._instants == instants)
+        if self.outcome != "running":
+            engine.close()
 
-    async def _host(self, engine: Engine) -> None:
+    async def _host(self) -> None:
         """The host runtime: in phase 1 it builds the graph of tasks; then it launches cores and AICPU."""
-        machine = self.machine
-        if machine.package.phase == 1:
+        if self.machine.package.phase == 1:
             self._attempt(self._expand)
-        assert isinstance(machine.agenda, DeviceAgenda)
-        machine.agenda.add_cores(machine)
-        engine.spawn("AICPU", self._schedule())
+        self._agenda.add_cores(self.machine)
+        self._agenda.engine.spawn("AICPU", self._aicpu())
+
+    async def _aicpu(self) -> None:
+        for instant in self._schedule:
+            await self._agenda.reach(instant)
 
 
 RUNS: Mapping[str, type[Run]] = {

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.wsp import run
 from tessera_reference.wsp.kernels import Cycles
 from tessera_reference.wsp.machine import Agenda, Machine
 from tessera_reference.wsp.package import Channel
@@ -16,7 +15,7 @@ from .changes import changed, defaulting
 from .channels import made
 
 STATISTICS, AFTER, START, COUNT, ELAPSE = (
-    run.statistics,
+    Machine.statistics,
     Agenda.after,
     Agenda.__init__,
     Machine.count_kernel,
@@ -31,7 +30,7 @@ def telling(clause: str, name: str, description: str, other: Callable[[dict[str,
         found = STATISTICS(machine)
         return found | other(found)
 
-    return changed(clause, name, description, (run, "statistics", statistics))
+    return changed(clause, name, description, (Machine, "statistics", statistics))
 
 
 def total(choose: Callable[[list[int]], int]) -> Callable[[dict[str, Any]], dict[str, Any]]:
