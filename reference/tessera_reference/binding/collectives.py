@@ -7,17 +7,13 @@ work and returns the array that will hold the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from ..abi.status import CollOp, Status
+from ..abi.status import CollOp
 from ..numerics.formats import shown
-from ..runtime.api import Runtime
 from .contexts import invalid, locked, require
 from .meshes import DefaultStream, DeviceArray, Mesh, Stream, host_array, stream_on
 
-API: Any = Runtime
-"""The runtime, whose type does not show its registered functions."""
 OPS = {"sum": CollOp.TESS_COLL_SUM, "max": CollOp.TESS_COLL_MAX, "min": CollOp.TESS_COLL_MIN}
 
 
@@ -26,7 +22,7 @@ def all_reduce(
     mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
 ) -> Any:
     """Call tessAllReduce: every rank receives the reduction over the ranks along an axis. Raises `TesseraError`."""
-    return _queue(API.tessAllReduce, mesh, array, stream, _op("tessAllReduce", op), axis)
+    return _queue("tessAllReduce", mesh, array, stream, _op("tessAllReduce", op), axis)
 
 
 @locked
@@ -34,26 +30,23 @@ def reduce_scatter(
     mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
 ) -> Any:
     """Call tessReduceScatter: each rank receives its share of the reduction (AMB-RT-04). Raises `TesseraError`."""
-    return _queue(API.tessReduceScatter, mesh, array, stream, _op("tessReduceScatter", op), axis)
+    return _queue("tessReduceScatter", mesh, array, stream, _op("tessReduceScatter", op), axis)
 
 
 @locked
 def all_gather(mesh: Mesh, array: Any, *, axis: str, stream: Stream | DefaultStream | None = None) -> Any:
     """Call tessAllGather: every rank receives all ranks' shares along an axis (AMB-RT-04). Raises `TesseraError`."""
-    return _queue(API.tessAllGather, mesh, array, stream, axis)
+    return _queue("tessAllGather", mesh, array, stream, axis)
 
 
 @locked
 def broadcast(mesh: Mesh, array: Any, *, root: int = 0, stream: Stream | DefaultStream | None = None) -> Any:
     """Call tessBroadcast: every rank receives the root's array (AMB-RT-02). Raises `TesseraError`."""
-    return _queue(API.tessBroadcast, mesh, array, stream, root)
+    return _queue("tessBroadcast", mesh, array, stream, root)
 
 
-def _queue(
-    call: Callable[..., Status], mesh: Mesh, array: Any, stream: Stream | DefaultStream | None, *rest: int | str
-) -> Any:
+def _queue(function: str, mesh: Mesh, array: Any, stream: Stream | DefaultStream | None, *rest: int | str) -> Any:
     """Queue a collective: a pointer, the number of elements, the dtype, the arguments `rest`, and the stream."""
-    function = call.__name__
     require(function, "mesh", mesh, Mesh)
     on = stream_on(mesh, stream, function)
     if not isinstance(array, DeviceArray):
@@ -67,7 +60,7 @@ def _queue(
             pointer, count, dtype = array.pointer, array.size, array.dtype
         else:
             pointer, count, dtype = mesh.mapped(values), values.values.size, values.dtype
-        mesh.context.check(call(mesh.context.runtime, mesh.handle, pointer, count, dtype.abi_id, *rest, on.handle))
+        mesh.context.call(function, mesh.handle, pointer, count, dtype.abi_id, *rest, on.handle)
     return array
 
 

@@ -96,9 +96,6 @@ def locked_class(cls: Class) -> Class:
 # Contexts, and the default context of calls that name none (runtime spec 4.1, 4.7, 4.8, 5).
 
 
-Value = TypeVar("Value")
-
-
 class OpenMesh(Protocol):
     """The operations of a mesh that its context uses."""
 
@@ -116,32 +113,27 @@ class Context:
         require("tessInit", "environment", environment, Mapping, NoneType)
         variables = os.environ if environment is None else environment
         self.runtime = Runtime(topology, dict(variables))
-        self.handle = self.value(self.runtime.tessInit())
+        self.handle = self.call("tessInit")
         self.is_open = True
         self.meshes: list[OpenMesh] = []
 
-    def check(self, status: Status) -> None:
-        """Raise `TesseraError` unless a call returned TESS_OK."""
+    def call(self, function: str, *arguments: Any) -> Any:
+        """Return the output of a function of the runtime, or None. Raises `TesseraError` unless it returned TESS_OK."""
+        answer = getattr(self.runtime, function)(*arguments)
+        status, output = answer if isinstance(answer, tuple) else (answer, None)
         if status is not Status.TESS_OK:
-            raise TesseraError(status, str(self.runtime.last_error))
-
-    def value(self, outcome: tuple[Status, Value | None]) -> Value:
-        """Return the output of a call. Raises `TesseraError` unless it returned TESS_OK."""
-        status, value = outcome
-        self.check(status)
-        assert value is not None
-        return value
+            raise TesseraError(status, self.runtime.last_error)
+        return output
 
     @property
     def policy(self) -> NumericsPolicy:
         """The numerics policy; once assigned, or changed by `set_policy`, it governs the work submitted afterwards."""
-        policy: NumericsPolicy = self.value(self.runtime.tessGetNumericsPolicy(self.handle))
-        return policy
+        return self.call("tessGetNumericsPolicy", self.handle)  # type: ignore[no-any-return]  # a policy
 
     @policy.setter
     def policy(self, policy: NumericsPolicy) -> None:
         require("tessSetNumericsPolicy", "policy", policy, NumericsPolicy)
-        self.check(self.runtime.tessSetNumericsPolicy(self.handle, asdict(policy)))
+        self.call("tessSetNumericsPolicy", self.handle, asdict(policy))
 
     def set_policy(self, **switches: int) -> None:
         """Change some switches of the policy. Raises `TesseraError` for others, and for values other than 0 and 1."""
@@ -157,14 +149,15 @@ class Context:
         """Write a trace of the work submitted in the `with` statement; open it in Perfetto."""
         require("tessProfilerStop", "path", path, str, os.PathLike)
         with LOCK:
-            profiler = self.value(self.runtime.tessProfilerStart(self.handle))
+            profiler = self.call("tessProfilerStart", self.handle)
         try:
             yield
-        finally:
+        except BaseException:  # which counts, not a failure to write the trace
             with LOCK:
-                status = self.runtime.tessProfilerStop(profiler, os.fspath(path))
+                self.runtime.tessProfilerStop(profiler, os.fspath(path))
+            raise
         with LOCK:
-            self.check(status)
+            self.call("tessProfilerStop", profiler, os.fspath(path))
 
     def findings(self) -> list[Finding]:
         """Return the wrong uses of memory found so far: unordered accesses, reads of unwritten memory and others."""
@@ -177,7 +170,7 @@ class Context:
         self.is_open = False
         if self in _MADE:
             _MADE.remove(self)
-        self.check(self.runtime.tessShutdown(self.handle))
+        self.call("tessShutdown", self.handle)
 
     def __enter__(self) -> Context:
         return self

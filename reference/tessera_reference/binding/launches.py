@@ -14,7 +14,6 @@ from ..abi.fatbin import KernelEntry, KernelParameter, read
 from ..abi.parameters import Parameter, ParameterLayout, ParameterValue, layout_of, pack
 from ..abi.status import LaunchFlag
 from ..numerics.formats import DTYPES, shown
-from ..runtime.api import Explained
 from ..runtime.launches import LaunchConfig
 from .contexts import Context, current, failures_raised, invalid, locked, locked_class, require
 from .meshes import DefaultStream, DeviceArray, HostArray, Mesh, Stream, abi_dtype, host_array, is_array, stream_on
@@ -30,7 +29,7 @@ class Kernel:
         """Call tessKernelGet. Raises `TesseraError`."""
         context = module.context
         self.module = module
-        self.handle = context.value(context.runtime.tessKernelGet(module.handle, name))
+        self.handle = context.call("tessKernelGet", module.handle, name)
         self.entry: KernelEntry = module.entries[name]
 
     @property
@@ -69,7 +68,7 @@ class Module:
         """Call tessModuleLoad. Raises `TesseraError`."""
         self.context = current("tessModuleLoad", context)
         require("tessModuleLoad", "image", image, bytes, bytearray, memoryview)
-        self.handle = self.context.value(self.context.runtime.tessModuleLoad(self.context.handle, image, len(image)))
+        self.handle = self.context.call("tessModuleLoad", self.context.handle, image, len(image))
         with failures_raised():
             self.entries = {entry.name: entry for entry in read(image).metadata.kernels}
         self.kernel = Kernels(self)
@@ -77,14 +76,13 @@ class Module:
 
     def explain(self) -> str:
         """Return the text of tessExplain: fusion groups, tile shapes and collective plans."""
-        explained: Explained = self.context.value(self.context.runtime.tessxExplain(self.handle))
-        return explained.text
+        return str(self.context.call("tessxExplain", self.handle).text)
 
     def close(self) -> None:
         """Call tessModuleUnload, which lets queued launches finish. Closing twice is not an error."""
         if self._is_open and self.context.is_open:
             self._is_open = False
-            self.context.check(self.context.runtime.tessModuleUnload(self.handle))
+            self.context.call("tessModuleUnload", self.handle)
 
 
 # The arguments of a launch: arrays and numbers in the kernel's order (runtime spec 5, 10.1; RT-05-04).
@@ -241,13 +239,11 @@ def launch(
     for name, value, kind in (("kernel", kernel, Kernel), ("mesh", mesh, Mesh), ("flags", flags, int)):
         require("tessLaunch", name, value, kind)
     require("tessLaunch", "args", args, ArgumentBuffer, NoneType)
-    context = mesh.context
     on = stream_on(mesh, stream, "tessLaunch")
     config = LaunchConfig(_three("grid", grid, 1), _three("block", block, 1), shmem_bytes, int(flags))
     with mesh.submission(on):
         buffer = (args or pack_args()).bytes_for(mesh, kernel.entry)
-        status = context.runtime.tessLaunch(kernel.handle, mesh.handle, config, buffer, len(buffer), on.handle)
-        context.check(status)
+        mesh.context.call("tessLaunch", kernel.handle, mesh.handle, config, buffer, len(buffer), on.handle)
 
 
 def _three(name: str, extents: Sequence[int], rest: int) -> tuple[int, int, int]:

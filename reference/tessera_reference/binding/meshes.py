@@ -225,8 +225,8 @@ class Mesh:
         with failures_raised():
             self.axes = MeshAxes(**axes)
         self.devices = tuple(devices)
-        created = self.context.runtime.tessMeshCreate(self.context.handle, self.devices, len(self.devices), self.axes)
-        self.handle = self.context.value(created)
+        count = len(self.devices)
+        self.handle = self.context.call("tessMeshCreate", self.context.handle, self.devices, count, self.axes)
         self.context.meshes.append(self)
         self._closed = False
         self._default_stream: Stream | None = None
@@ -254,13 +254,8 @@ class Mesh:
         """Return the pointer of the caller's memory: for devices, which all share it, or for copies, as the host's."""
         key = (side, *array.place)
         if key not in self._mapped:
-            runtime = self.context.runtime
-            adopted = (
-                runtime.tessxAdoptDevice(self.handle, array.memory)
-                if side == "device"
-                else runtime.tessxAdoptHost(array.memory)
-            )
-            self._mapped[key] = _Mapping(array, self.context.value(adopted))
+            adopt = ("tessxAdoptDevice", self.handle) if side == "device" else ("tessxAdoptHost",)
+            self._mapped[key] = _Mapping(array, self.context.call(*adopt, array.memory))
         return self._mapped[key].pointer
 
     @contextmanager
@@ -297,7 +292,7 @@ class Mesh:
         if self.is_open:
             self._closed = True
             self.context.meshes.remove(self)
-            self.context.check(self.context.runtime.tessMeshDestroy(self.handle))
+            self.context.call("tessMeshDestroy", self.handle)
         self._mapped.clear()
         self._busy.clear()
 
@@ -311,13 +306,10 @@ class Mesh:
         """Free mapped memory once no stream is busy: freeing drains streams, whose errors must be reported before."""
         if self._busy or not self.is_open:
             return
-        runtime = self.context.runtime
         while self._mapped:
             (side, *_), area = self._mapped.popitem()
-            free = (
-                runtime.tessFree(self.handle, area.pointer) if side == "device" else runtime.tessHostFree(area.pointer)
-            )
-            self.context.check(free)
+            free = ("tessFree", self.handle) if side == "device" else ("tessHostFree",)
+            self.context.call(*free, area.pointer)
 
 
 @locked_class
@@ -328,32 +320,31 @@ class Stream:
         """Call tessStreamCreate. Raises `TesseraError`."""
         require("tessStreamCreate", "mesh", mesh, Mesh)
         self.mesh = mesh
-        self.handle = mesh.context.value(mesh.context.runtime.tessStreamCreate(mesh.handle, priority))
+        self.handle = mesh.context.call("tessStreamCreate", mesh.handle, priority)
         self._is_open = True
 
     def synchronize(self) -> None:
         """Call tessStreamSynchronize, which waits for the work. Raises its first failure as `TesseraError`."""
-        context = self.mesh.context
         try:
-            context.check(context.runtime.tessStreamSynchronize(self.handle))
+            self.mesh.context.call("tessStreamSynchronize", self.handle)
         finally:
             self.mesh.finished(self)
 
     def record(self, event: Event) -> None:
         """Call tessEventRecord. Raises `TesseraError`."""
         require("tessEventRecord", "event", event, Event)
-        self.mesh.context.check(self.mesh.context.runtime.tessEventRecord(event.handle, self.handle))
+        self.mesh.context.call("tessEventRecord", event.handle, self.handle)
 
     def wait(self, event: Event) -> None:
         """Call tessStreamWaitEvent: work queued later starts once the event is reached. Raises `TesseraError`."""
         require("tessStreamWaitEvent", "event", event, Event)
-        self.mesh.context.check(self.mesh.context.runtime.tessStreamWaitEvent(self.handle, event.handle))
+        self.mesh.context.call("tessStreamWaitEvent", self.handle, event.handle)
 
     def close(self) -> None:
         """Call tessStreamDestroy, which lets the queued work finish. Closing twice is not an error."""
         if self._is_open and self.mesh.is_open:
             self._is_open = False
-            self.mesh.context.check(self.mesh.context.runtime.tessStreamDestroy(self.handle))
+            self.mesh.context.call("tessStreamDestroy", self.handle)
             self.mesh.finished(self)
 
 
@@ -364,14 +355,14 @@ class Event:
     def __init__(self, context: Context | None = None) -> None:
         """Call tessEventCreate. Raises `TesseraError`."""
         self.context = current("tessEventCreate", context)
-        self.handle = self.context.value(self.context.runtime.tessEventCreate())
+        self.handle = self.context.call("tessEventCreate")
         self._is_open = True
 
     def close(self) -> None:
         """Call tessEventDestroy. Closing twice is not an error."""
         if self._is_open and self.context.is_open:
             self._is_open = False
-            self.context.check(self.context.runtime.tessEventDestroy(self.handle))
+            self.context.call("tessEventDestroy", self.handle)
 
 
 class DefaultStream:
@@ -485,7 +476,7 @@ class DeviceArray(_Allocated):
         require("tessMalloc", "mesh", mesh, Mesh)
         super().__init__(shape, dtype, "tessMalloc")
         self.mesh = mesh
-        self.pointer: int = mesh.context.value(mesh.context.runtime.tessMalloc(mesh.handle, max(self.nbytes, 1)))
+        self.pointer: int = mesh.context.call("tessMalloc", mesh.handle, max(self.nbytes, 1))
 
     def put(self, array: Any, rank: int | None = None, stream: Stream | DefaultStream | None = None) -> DeviceArray:
         """Write an array to every rank, or to one, after the stream's work so far. Raises `TesseraError`."""
@@ -496,19 +487,18 @@ class DeviceArray(_Allocated):
             on.synchronize()
         else:
             on.synchronize()
-            context = self.mesh.context
-            context.check(context.runtime.tessxPoke(self.mesh.handle, rank, self.pointer, bytes(values.memory)))
+            self.mesh.context.call("tessxPoke", self.mesh.handle, rank, self.pointer, bytes(values.memory))
         return self
 
     def get(self, rank: int = 0, stream: Stream | DefaultStream | None = None) -> npt.NDArray[Any]:
         """Return a copy of a rank's array, after the stream's work so far. Raises `TesseraError`."""
         stream_on(self.mesh, stream, "tessMemcpyAsync").synchronize()
-        context = self.mesh.context
-        return self._read(context.value(context.runtime.tessxPeek(self.mesh.handle, rank, self.pointer, self.nbytes)))
+        mesh = self.mesh
+        return self._read(mesh.context.call("tessxPeek", mesh.handle, rank, self.pointer, self.nbytes))
 
     def _free(self) -> None:
         if self.mesh.is_open:
-            self.mesh.context.check(self.mesh.context.runtime.tessFree(self.mesh.handle, self.pointer))
+            self.mesh.context.call("tessFree", self.mesh.handle, self.pointer)
 
 
 @locked_class
@@ -519,23 +509,21 @@ class PinnedArray(_Allocated):
         """Call tessHostAlloc. Raises `TesseraError`."""
         super().__init__(shape, dtype, "tessHostAlloc")
         self.context = current("tessHostAlloc", context)
-        self.pointer: int = self.context.value(
-            self.context.runtime.tessHostAlloc(max(self.nbytes, 1), int(MemKind.TESS_MEM_PINNED_HOST))
-        )
+        self.pointer: int = self.context.call("tessHostAlloc", max(self.nbytes, 1), int(MemKind.TESS_MEM_PINNED_HOST))
 
     def put(self, array: Any) -> PinnedArray:
         """Write an array at once. Raises `TesseraError`."""
         values = self._same(array, "tessHostAlloc")
-        self.context.check(self.context.runtime.tessxHostWrite(self.pointer, bytes(values.memory)))
+        self.context.call("tessxHostWrite", self.pointer, bytes(values.memory))
         return self
 
     def get(self) -> npt.NDArray[Any]:
         """Return a copy of the current contents. Raises `TesseraError`."""
-        return self._read(self.context.value(self.context.runtime.tessxHostRead(self.pointer, self.nbytes)))
+        return self._read(self.context.call("tessxHostRead", self.pointer, self.nbytes))
 
     def _free(self) -> None:
         if self.context.is_open:
-            self.context.check(self.context.runtime.tessHostFree(self.pointer))
+            self.context.call("tessHostFree", self.pointer)
 
 
 @locked
@@ -555,8 +543,7 @@ def copy(destination: Any, source: Any, stream: Stream | DefaultStream | None = 
     with device.mesh.submission(on):
         pointers = [_pointer(side, device, function) for side in (destination, source)]
         kind = int(KINDS[isinstance(destination, DeviceArray), isinstance(source, DeviceArray)])
-        context = device.mesh.context
-        context.check(context.runtime.tessMemcpyAsync(*pointers, device.nbytes, kind, on.handle))
+        device.mesh.context.call("tessMemcpyAsync", *pointers, device.nbytes, kind, on.handle)
 
 
 def _pointer(array: Any, like: DeviceArray, function: str) -> int:
