@@ -73,7 +73,8 @@ class Subject:
             raise CannotProbe(f"axis {self.axis}: the shape has {len(self.shape)} dimensions")
         if not 2 <= self.terms <= MOST_TERMS:
             raise CannotProbe(f"shape {_times(self.shape)}: {self.terms} terms; expected 2 to {MOST_TERMS}")
-        if self.element and (len(self.element) != len(self.result) or not all(map(_within, self.element, self.result))):
+        within = [0 <= place < extent for place, extent in zip(self.element, self.result, strict=False)]
+        if self.element and (len(self.element) != len(self.result) or not all(within)):
             raise CannotProbe(f"element {list(self.element)}: the result has shape {list(self.result)}")
 
     @property
@@ -189,7 +190,7 @@ class EvaluatedBox(Box):
     def __init__(self, session: Session, subject: Subject, level: str) -> None:
         super().__init__(session, subject, level)
         self._by_program: bool | None = None  # not known before the first call
-        kind = f"<u{float_format(subject.dtype).sign_bit.bit_length() // 8}"
+        kind = word_type(subject.dtype)
         if subject.operation == "matmul":
             (rows, terms), (_, columns) = subject.shapes
             self._operands: list[Words] = [np.zeros((rows, terms), kind), np.zeros((terms, columns), kind)]
@@ -239,19 +240,22 @@ class EvaluatedBox(Box):
 class AllReduceBox(Box):
     """The sum over ranks as the first rank gets it, through `collectives.all_reduce` or another method."""
 
-    method = "collectives.all_reduce"
-    options: Mapping[str, Any] = {}
-
-    def __init__(self, session: Session, subject: Subject, level: str) -> None:
+    def __init__(
+        self,
+        session: Session,
+        subject: Subject,
+        level: str,
+        method: str = "collectives.all_reduce",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(session, subject, level)
+        self.method, self.options = method, options or {}
         self.ranks_agree = True
 
     def result(self, left: Words, right: Words | None) -> Tensor:
         """Return the first rank's result; every element of a rank's tensor is that rank's term."""
         ranks, elements = self.subject.shape
-        kind = f"<u{float_format(self.subject.dtype).sign_bit.bit_length() // 8}"
-        whole = np.ascontiguousarray(np.broadcast_to(left[:, None], (ranks, elements))).astype(kind)
-        inputs = [Tensor(self.subject.dtype, (elements,), row.tobytes()) for row in whole]
+        inputs = [Tensor(self.subject.dtype, (elements,), term.tobytes() * elements) for term in left]
         params = {"inputs": inputs, "op": "sum", "level": self.level, **self.options}
         outputs = self._output(self.method, self.call(self.method, params), ranks)
         self.ranks_agree = self.ranks_agree and len({output.data for output in outputs}) == 1
@@ -269,14 +273,13 @@ def box_for(session: Session, subject: Subject) -> Box:
 
 def words_of(values: Sequence[Value], dtype: str) -> Words:
     """Return the codes of values in a dtype."""
-    format_ = FORMATS[dtype]
-    width = float_format(dtype).sign_bit.bit_length() // 8
-    codes = {value: format_.encode(value) for value in dict.fromkeys(values)}
-    return np.array([codes[value] for value in values], f"<u{width}")
+    codes = {value: FORMATS[dtype].encode(value) for value in dict.fromkeys(values)}
+    return np.array([codes[value] for value in values], word_type(dtype))
 
 
-def _within(place: int, extent: int) -> bool:
-    return 0 <= place < extent
+def word_type(dtype: str) -> str:
+    """Return numpy's name of the unsigned integers that hold the codes of a dtype."""
+    return f"<u{float_format(dtype).sign_bit.bit_length() // 8}"
 
 
 def _times(shape: Sequence[int]) -> str:
@@ -350,7 +353,7 @@ def _numbers(dtype: str, terms: int, wide: bool, draw: random.Random) -> Words:
     codes: np.ndarray[Any, np.dtype[np.uint64]] = (
         signs | (exponents.astype(np.uint64) << np.uint64(format_.fraction_bits)) | fractions
     )
-    return codes.astype(f"<u{format_.sign_bit.bit_length() // 8}")
+    return codes.astype(word_type(dtype))
 
 
 def _tying(dtype: str, terms: int, draw: random.Random) -> Words:

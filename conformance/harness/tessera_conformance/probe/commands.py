@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
-from itertools import groupby
+from itertools import groupby, product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from tessera_conformance.probe.calls import (
 )
 from tessera_conformance.probe.node_arithmetic import MOST_RANKS, groups_of
 from tessera_conformance.probe.reveal import abbreviated, pattern
-from tessera_conformance.probe.run import Finding, alike_elements, probe
+from tessera_conformance.probe.run import Finding, alike_elements, plain, probe
 from tessera_conformance.protocol import Hello, Returned, Unsupported, describe
 from tessera_conformance.reports.publish import write_text, write_toml
 from tessera_conformance.reports.summary import table
@@ -60,38 +61,44 @@ STYLE = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Part:
-    """A subtree to draw: its children, its leaves and its height."""
+    """A subtree to draw: a leaf, a triangle, or, if it is `opened`, a node above its children."""
 
-    children: tuple[_Part, ...]
+    children: Sequence[_Part]
     leaf: str
     leaves: int
     first: int
     last: int
     height: int
+    opened: bool = False
+
+    @property
+    def rows(self) -> int:
+        """The height in rows: a leaf has 0, a triangle 1."""
+        return 1 + max(child.rows for child in self.children) if self.opened else min(self.height, 1)
 
 
 def drawing(tree: Tree, title: str) -> str:
     """Return the whole SVG document."""
     canvas = _Canvas(_part(tree))
-    wide, tall = max(2 * MARGIN + canvas.width, 8.0 * len(title) + 2 * MARGIN), canvas.base + 3 * MARGIN
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {tall:.0f}" width="{wide:.0f}" '
-            f'height="{tall:.0f}" role="img">',
-            f"<title>{escape(title)}</title>",
-            f"<style>{STYLE}</style>",
-            f'<rect width="{wide:.0f}" height="{tall:.0f}"/>',
-            f'<text class="t" x="{MARGIN:.0f}" y="24">{escape(title)}</text>',
-            *canvas.shapes,
-            "</svg>",
-            "",
-        ]
-    )
+    width, height = max(2 * MARGIN + canvas.width, 8.0 * len(title) + 2 * MARGIN), canvas.base + 3 * MARGIN
+    size = f'width="{width:.0f}" height="{height:.0f}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {size} role="img">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{STYLE}</style>",
+        f"<rect {size}/>",
+        f'<text class="t" x="{MARGIN:.0f}" y="24">{escape(title)}</text>',
+        *canvas.shapes,
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _part(tree: Tree) -> _Part:
+    """Return the parts of a tree, the largest of them opened until the drawing is full."""
+
     def leaf(step: int) -> _Part:
         number = max(step, 0)
         return _Part((), "c" if step < 0 else str(step), 1, number, number, 0)
@@ -99,22 +106,17 @@ def _part(tree: Tree) -> _Part:
     def node(children: list[_Part]) -> _Part:
         leaves = sum(child.leaves for child in children)
         first, last = min(child.first for child in children), max(child.last for child in children)
-        return _Part(tuple(children), "", leaves, first, last, 1 + max(child.height for child in children))
+        return _Part(children, "", leaves, first, last, 1 + max(child.height for child in children))
 
-    return tree.folded(leaf, node)
-
-
-def _opened(root: _Part) -> set[int]:
-    """Return the nodes that are drawn with their children: the largest first, until the drawing is full."""
-    count, opened, waiting = 1, set[int](), [root]
+    root = tree.folded(leaf, node)
+    count, waiting = 1, [root]
     while waiting:
-        part = max(waiting, key=lambda candidate: candidate.leaves)
-        waiting.remove(part)
-        if part.children and count + len(part.children) - 1 <= MOST_DRAWN:
+        part = waiting.pop(max(range(len(waiting)), key=lambda place: waiting[place].leaves))
+        part.opened = bool(part.children) and count + len(part.children) - 1 <= MOST_DRAWN
+        if part.opened:
             count += len(part.children) - 1
-            opened.add(id(part))
             waiting += part.children
-    return opened
+    return root
 
 
 class _Canvas:
@@ -122,54 +124,43 @@ class _Canvas:
 
     def __init__(self, root: _Part) -> None:
         self.shapes: list[str] = []
-        self._opened = _opened(root)
-        rows = self._rows(root)
-        self._row = min(ROW, TALLEST / max(rows, 1))
-        self.base = TITLE + rows * self._row
-        """The height of the leaves."""
-        self._column = max(COLUMN, 7.0 * len(str(root.last)) + 6)
         self.width = 0.0
+        self._row = min(ROW, TALLEST / max(root.rows, 1))
+        self._column = max(COLUMN, 7.0 * len(str(root.last)) + 6)
+        self.base = TITLE + root.rows * self._row
+        """The height of the leaves."""
         self._draw(root)
-
-    def _rows(self, part: _Part) -> int:
-        """Return the height of a part in rows: a leaf has 0, a triangle 1."""
-        if id(part) in self._opened:
-            return 1 + max(map(self._rows, part.children))
-        return 1 if part.children else 0
 
     def _draw(self, part: _Part) -> tuple[float, float]:
         """Draw a part with everything below it; return its position."""
-        y = self.base - self._rows(part) * self._row
-        if id(part) in self._opened:
+        y = self.base - part.rows * self._row
+        if part.opened:
             inside = [self._draw(child) for child in part.children]
             x = sum(place for place, _ in inside) / len(inside)
-            lines = (f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{left:.1f}" y2="{below:.1f}"/>' for left, below in inside)
-            self.shapes += [*lines, _node(x, y, part)]
+            self.shapes += [
+                f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{left:.1f}" y2="{below:.1f}"/>' for left, below in inside
+            ]
+            fused = len(part.children) > 2
+            label = f"{len(part.children)} terms at once, " if fused else ""
+            mark, radius = (' class="n"', 4.5) if fused else ("", 3)
+            circle = f'<circle{mark} cx="{x:.1f}" cy="{y:.1f}" r="{radius}">'
+            self.shapes.append(f"{circle}<title>{label}{part.leaves} leaves</title></circle>")
             return x, y
         width = self._column * (2.6 if part.children else 1)
         x = MARGIN + self.width + width / 2
         self.width += width
-        self.shapes += self._triangle(x, y, part) if part.children else [_label(x, y, part.leaf)]
+        if not part.children:
+            self._label(x, y, part.leaf)
+            return x, y
+        corners = f"{x:.1f},{y:.1f} {x - COLUMN * 0.9:.1f},{self.base:.1f} {x + COLUMN * 0.9:.1f},{self.base:.1f}"
+        title = f"{part.leaves} leaves, depth {part.height}"
+        self.shapes.append(f'<polygon points="{corners}"><title>{title}</title></polygon>')
+        whole = part.last - part.first + 1 == part.leaves
+        self._label(x, self.base, f"{part.first}-{part.last}" if whole else f"{part.leaves} leaves")
         return x, y
 
-    def _triangle(self, x: float, y: float, part: _Part) -> list[str]:
-        corners = f"{x:.1f},{y:.1f} {x - COLUMN * 0.9:.1f},{self.base:.1f} {x + COLUMN * 0.9:.1f},{self.base:.1f}"
-        whole = part.last - part.first + 1 == part.leaves
-        return [
-            f'<polygon points="{corners}"><title>{part.leaves} leaves, depth {part.height}</title></polygon>',
-            _label(x, self.base, f"{part.first}-{part.last}" if whole else f"{part.leaves} leaves"),
-        ]
-
-
-def _node(x: float, y: float, part: _Part) -> str:
-    fused = len(part.children) > 2
-    label = f"{len(part.children)} terms at once, {part.leaves} leaves" if fused else f"{part.leaves} leaves"
-    mark = ' class="n"' if fused else ""
-    return f'<circle{mark} cx="{x:.1f}" cy="{y:.1f}" r="{4.5 if fused else 3}"><title>{label}</title></circle>'
-
-
-def _label(x: float, y: float, text: str) -> str:
-    return f'<text x="{x:.1f}" y="{y + 14:.1f}" text-anchor="middle">{text}</text>'
+    def _label(self, x: float, y: float, text: str) -> None:
+        self.shapes.append(f'<text x="{x:.1f}" y="{y + 14:.1f}" text-anchor="middle">{text}</text>')
 
 
 LONGEST_WITNESS = 400
@@ -187,15 +178,17 @@ def as_text(finding: Finding) -> str:
 def as_markdown(finding: Finding, drawing: str | None) -> str:
     """Return a section about one finding; `drawing` is the name of its SVG file."""
     lines = [f"### {finding.subject}", ""]
-    lines += [f"- **{name}**: {_code(name, value)}" for name, value in _facts(finding) if name != "time"]
+    facts = [(name, f"`{value}`" if name == "tree" else value) for name, value in _facts(finding)]
+    lines += [f"- **{name}**: {value}" for name, value in facts if name != "time"]
     if drawing is not None:
         lines += ["", f"![the order of {finding.subject}]({drawing})"]
     return "\n".join([*lines, ""])
 
 
-def as_json(finding: Finding) -> str:
-    """Return the machine-readable finding."""
-    return json.dumps(finding.to_json(), indent=1) + "\n"
+def as_json(found: Finding | list[Row]) -> str:
+    """Return a finding, or the rows of algorithms, for machines."""
+    message = [row.to_json() for row in found] if isinstance(found, list) else found.to_json()
+    return json.dumps(message, indent=1) + "\n"
 
 
 def model_sentence(model: NodeArithmetic, products: bool) -> str:
@@ -257,20 +250,12 @@ def _apart(model: NodeArithmetic, other: NodeArithmetic) -> str:
 
 
 def _witness(witness: Mapping[str, Any]) -> str:
-    shown = {key: value for key, value in witness.items() if key in ("replayed", "found", "declared", "first", "again")}
-    inputs = witness.get("inputs")
-    parts = [f"{key} {value}" for key, value in shown.items()]
-    if isinstance(inputs, Mapping):
-        parts += [f"{name} {_cut(' '.join(words))}" for name, words in inputs.items()]
+    shown = ("replayed", "found", "declared", "first", "again")
+    parts = [f"{key} {value}" for key, value in witness.items() if key in shown]
+    for name, words in witness.get("inputs", {}).items():
+        text = " ".join(words)
+        parts.append(f"{name} {text if len(text) <= LONGEST_WITNESS else f'{text[:LONGEST_WITNESS]} ...'}")
     return f" [{'; '.join(parts)}]" if parts else ""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_WITNESS else f"{text[:LONGEST_WITNESS]} ..."
-
-
-def _code(name: str, value: str) -> str:
-    return f"`{value}`" if name == "tree" else value
 
 
 # The orders of every product and sum of the golden vectors, as a file that declares them: `probe --write`.
@@ -281,7 +266,6 @@ def _code(name: str, value: str) -> str:
 
 MOST_ORDERS = 8
 """The most different orders within one result."""
-REDUCING = ("matmul", "sum")
 
 
 @dataclass(frozen=True)
@@ -321,16 +305,23 @@ def subjects() -> Sequence[Subject]:
         for vector in load(f"ir/{path.stem}"):
             check = vector.provenance.check
             operation = check.function.removeprefix("oracle.")
-            inputs = [vector.call.inputs[name] for name in check.operands]
-            if operation not in REDUCING or not inputs[0].format.is_float or inputs[0].format.words > 1:
+            if operation not in ("matmul", "sum"):
                 continue
-            shapes, dtype = [tensor.shape for tensor in inputs], inputs[0].dtype
-            axis = int(check.arguments.get("axis", -1)) % len(shapes[0]) if operation == "sum" else 0
-            extents = (*shapes[0][-2:], shapes[1][-1]) if operation == "matmul" else shapes[0]
-            terms = extents[1] if operation == "matmul" else extents[axis]
+            first, *others = (vector.call.inputs[name] for name in check.operands)
+            if not first.format.is_float or first.format.words > 1:
+                continue
+            if operation == "matmul":
+                extents, axis, out = (
+                    (*first.shape[-2:], others[0].shape[-1]),
+                    0,
+                    check.arguments.get("out", first.dtype),
+                )
+                terms = extents[1]
+            else:
+                extents, axis, out = first.shape, int(check.arguments.get("axis", -1)) % len(first.shape), None
+                terms = extents[axis]
             if min(extents) > 0 and 2 <= terms <= MOST_TERMS:
-                out = check.arguments.get("out", dtype) if operation == "matmul" else None
-                chosen[Subject("matmul" if operation == "matmul" else "sum", extents, dtype, axis, out=out)] = None
+                chosen[Subject(operation, extents, first.dtype, axis, out=out)] = None  # type: ignore[arg-type]
     return list(chosen)
 
 
@@ -353,14 +344,11 @@ def orders(session: Session, subject: Subject) -> Sequence[ShapeOrder]:
         mine = np.ones(count, bool) if alike is None else alike & open_
         if not mine[finding.subject.flat_element]:
             raise CannotProbe(f"{subject}: the watched element does not replay among others")
-        rows.append(
-            ShapeOrder(subject, finding.arithmetic.tree, finding.arithmetic.model, "" if mine.all() else _runs(mine))
-        )
+        elements = "" if mine.all() else _runs(mine)
+        rows.append(ShapeOrder(subject, finding.arithmetic.tree, finding.arithmetic.model, elements))
         open_ &= ~mine
         if open_.any():
-            element = tuple(
-                int(coordinate) for coordinate in np.unravel_index(np.flatnonzero(open_)[0], subject.result)
-            )
+            element = tuple(map(int, np.unravel_index(np.flatnonzero(open_)[0], subject.result)))
     return rows
 
 
@@ -392,15 +380,12 @@ def as_toml(implementation: str, rows: Sequence[ShapeOrder]) -> str:
 def _conditions(rows: Sequence[ShapeOrder], subject: Subject) -> Iterator[str]:
     """Yield the orders of one operation and dtype by the number of terms: a library may switch between them."""
     own = [row for row in rows if (row.subject.operation, row.subject.dtype) == (subject.operation, subject.dtype)]
-    named = sorted({(row.subject.terms, _short(pattern(row.tree))) for row in own if row.subject.terms > 2})
+    names = {(row.subject.terms, pattern(row.tree)) for row in own if row.subject.terms > 2}
+    named = sorted({(terms, name if len(name) <= 60 else f"{name[:57]}...") for terms, name in names})
     by_terms = {terms: " or ".join(name for _, name in same) for terms, same in groupby(named, lambda pair: pair[0])}
     for name, run in groupby(by_terms.items(), lambda entry: entry[1]):
         counts = [terms for terms, _ in run]
         yield f"{name} for {counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{name} for {counts[0]}"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 60 else f"{name[:57]}..."
 
 
 def _value(value: Any) -> str:
@@ -420,8 +405,6 @@ ALGORITHMS = ("ring", "tree", "halving_doubling", "hierarchical", "direct")
 LEVELS = ("strict", "deterministic")
 RANKS = (1, 2, 6, 7, 8)
 """One, powers of two, a prime, and a number that is neither."""
-
-ALONE = "one term"
 
 
 @dataclass(frozen=True)
@@ -450,19 +433,7 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """Return the row for the machine-readable table."""
-        trees = {name: tree and tree.to_text() for name, tree in (("declared", self.declared), ("probed", self.probed))}
-        return {**vars(self), **trees, "verdict": self.verdict}
-
-
-class _AlgorithmBox(AllReduceBox):
-    """The sum over ranks by one algorithm, through `collectives.run`."""
-
-    method = "collectives.run"
-
-    def __init__(self, session: Session, subject: Subject, level: str, request: Mapping[str, Any]) -> None:
-        super().__init__(session, subject, level)
-        self.asked = request
-        self.options = {"operation": "all_reduce", **request}
+        return {**plain(self), "verdict": self.verdict}
 
 
 def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int] = RANKS) -> list[Row]:
@@ -475,74 +446,75 @@ def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int]
     """
     if beyond := [count for count in ranks if not 1 <= count <= MOST_RANKS]:
         raise CannotProbe(f"{beyond[0]} ranks: expected 1 to {MOST_RANKS}")
-    return [
-        row
-        for count in ranks
-        for algorithm in ALGORITHMS
-        for level in LEVELS
-        for row in _rows(session, dtype, count, algorithm, level)
-    ]
+    rows: list[Row] = []
+    for count, algorithm, level in product(ranks, ALGORITHMS, LEVELS):
+        least_factor = next((factor for factor in range(2, count) if count % factor == 0), None)
+        per_node = least_factor if algorithm == "hierarchical" else None
+        request = {"algorithm": algorithm, **({"per_node": per_node} if per_node else {})}
+        rows += _Run(session, dtype, count, level, request).rows()
+    return rows
 
 
-def _rows(session: Session, dtype: str, ranks: int, algorithm: str, level: str) -> Iterator[Row]:
-    """Yield the runs of elements that share both orders."""
-    per_node = _least_factor(ranks) if algorithm == "hierarchical" else None
-    request = {"algorithm": algorithm, **({"per_node": per_node} if per_node else {})}
-    elements = 2 * ranks + 1
-    probed = _probed(session, dtype, ranks, level, request)
-    declared = [_declared(session, dtype, ranks, level, request, element) for element in range(elements)]
-    first = 0
-    for last in range(elements):
-        if last + 1 == elements or (declared[last + 1], probed[last + 1]) != (declared[last], probed[last]):
-            yield Row(algorithm, level, ranks, per_node, first, last, declared[last], probed[last])
+@dataclass(frozen=True)
+class _Run:
+    """An all-reduce by one algorithm, through `collectives.run`."""
+
+    session: Session
+    dtype: str
+    ranks: int
+    level: str
+    request: Mapping[str, Any]
+
+    @property
+    def elements(self) -> int:
+        return 2 * self.ranks + 1
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the runs of elements that share both orders."""
+        probed = self.probed() if self.ranks > 1 else [self.alone()] * self.elements
+        orders = [(self.declared(element), probed[element]) for element in range(self.elements)]
+        algorithm, per_node = self.request["algorithm"], self.request.get("per_node")
+        first = 0
+        for (declared, found), run in groupby(orders):
+            last = first + len(list(run)) - 1
+            yield Row(algorithm, self.level, self.ranks, per_node, first, last, declared, found)
             first = last + 1
 
+    def probed(self) -> list[Tree | None]:
+        """Return the tree of each element; None for one without a tree."""
+        subject = Subject("all_reduce", (self.ranks, self.elements), self.dtype)
+        options = {"operation": "all_reduce", **self.request}
+        box = AllReduceBox(self.session, subject, self.level, "collectives.run", options)
+        trees: list[Tree | None] = [None] * self.elements
+        for group in groups_of(box):
+            for element in range(group.first, group.last + 1):
+                trees[element] = group.tree.canonical() if group.tree and box.ranks_agree else None
+        return trees
 
-def _probed(session: Session, dtype: str, ranks: int, level: str, request: Mapping[str, Any]) -> list[Tree | None]:
-    """Return the tree of each element; None for one without a tree."""
-    elements = 2 * ranks + 1
-    if ranks == 1:
-        return [_alone(session, dtype, level, request)] * elements
-    box = _AlgorithmBox(session, Subject("all_reduce", (ranks, elements), dtype), level, request)
-    trees: list[Tree | None] = [None] * elements
-    for group in groups_of(box):
-        for element in range(group.first, group.last + 1):
-            trees[element] = group.tree.canonical() if group.tree and box.ranks_agree else None
-    return trees
+    def alone(self) -> Tree | None:
+        """Return a tree of one leaf if a single rank gets its own input back, bit by bit: small whole numbers."""
+        words = words_of([Fraction(1), Fraction(-2), Fraction(3)], self.dtype)
+        contribution = Tensor.from_words(self.dtype, (3,), words.tolist())
+        params = {"operation": "all_reduce", "inputs": [contribution], "op": "sum", "level": self.level, **self.request}
+        observation = self.session.call("collectives.run", params)
+        if not isinstance(observation, Returned):
+            raise CannotProbe(f"collectives.run of one rank: {describe(observation)}")
+        return Tree.explicit([0]) if observation.value.get("outputs") == [contribution] else None
 
-
-def _alone(session: Session, dtype: str, level: str, request: Mapping[str, Any]) -> Tree | None:
-    """Return a tree of one leaf if a single rank gets its own input back, bit by bit: small whole numbers."""
-    words = words_of([Fraction(1), Fraction(-2), Fraction(3)], dtype)
-    contribution = Tensor.from_words(dtype, (3,), words.tolist())
-    params = {"operation": "all_reduce", "inputs": [contribution], "op": "sum", "level": level, **request}
-    observation = session.call("collectives.run", params)
-    if not isinstance(observation, Returned):
-        raise CannotProbe(f"collectives.run of one rank: {describe(observation)}")
-    outputs = observation.value.get("outputs")
-    return Tree.explicit([0]) if outputs == [contribution] else None
-
-
-def _declared(
-    session: Session, dtype: str, ranks: int, level: str, request: Mapping[str, Any], element: int
-) -> Tree | None:
-    """Return the declared tree of an element; None where there is none."""
-    params: dict[str, Any] = {"operation": "all_reduce", "dtype": dtype, "shapes": [[2 * ranks + 1]] * ranks}
-    params |= {"element": element, **({"attributes": dict(request)} if level == "deterministic" else {})}
-    observation = session.call("numerics.declared", params)
-    if isinstance(observation, Unsupported):
-        return None
-    if not isinstance(observation, Returned):
-        raise CannotProbe(f"numerics.declared of all_reduce: {describe(observation)}")
-    try:
-        return Tree.from_json(observation.value.get("tree")).over(ranks).canonical()
-    except TreeError as error:
-        raise CannotProbe(f"numerics.declared of all_reduce by {request['algorithm']}: {error}") from None
-
-
-def _least_factor(ranks: int) -> int | None:
-    """Return the least factor of a number other than 1 and itself."""
-    return next((factor for factor in range(2, ranks) if ranks % factor == 0), None)
+    def declared(self, element: int) -> Tree | None:
+        """Return the declared tree of an element; None where there is none."""
+        params: dict[str, Any] = {"operation": "all_reduce", "dtype": self.dtype}
+        params |= {"shapes": [[self.elements]] * self.ranks, "element": element}
+        params |= {"attributes": dict(self.request)} if self.level == "deterministic" else {}
+        observation = self.session.call("numerics.declared", params)
+        if isinstance(observation, Unsupported):
+            return None
+        if not isinstance(observation, Returned):
+            raise CannotProbe(f"numerics.declared of all_reduce: {describe(observation)}")
+        try:
+            return Tree.from_json(observation.value.get("tree")).over(self.ranks).canonical()
+        except TreeError as error:
+            raise CannotProbe(f"numerics.declared of all_reduce by {self.request['algorithm']}: {error}") from None
 
 
 def as_table(rows: Sequence[Row]) -> str:
@@ -554,12 +526,8 @@ def _cells(row: Row) -> Sequence[str]:
     name = f"`{row.algorithm}`" + (f", {row.per_node} a node" if row.per_node else "")
     elements = f"{row.first} to {row.last}" if row.first != row.last else str(row.first)
     declared = f"`{abbreviated(row.declared)}`" if row.declared else "nothing"
-    probed = f"{_order(row.probed)}: `{abbreviated(row.probed)}`" if row.probed else "no tree"
+    probed = f"{pattern(row.probed)}: `{abbreviated(row.probed)}`" if row.probed else "no tree"
     return str(row.ranks), name, row.level, elements, declared, probed, row.verdict
-
-
-def _order(tree: Tree) -> str:
-    return ALONE if tree.leaves == 1 else pattern(tree)
 
 
 # The command line `tessera-conformance probe`: the order and the arithmetic of an implementation's sums.
@@ -568,7 +536,7 @@ def _order(tree: Tree) -> str:
 # cannot be made.
 
 
-DEFAULT_SHAPES = {"matmul": "64x64x64", "sum": "256", "all_reduce": "8x64"}
+DEFAULT_SHAPES = {"matmul": (64, 64, 64), "sum": (256,), "all_reduce": (8, 64)}
 ABOUT = """Reveal the order in which an implementation adds the terms of one result element, by calls alone, identify
 the arithmetic of each addition by replaying random inputs bit for bit, and compare both with what it declares. Orders
 depend on shapes: exactly the shape asked for is probed, and one element of it, the first unless --element names
@@ -582,7 +550,7 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--operation", default="matmul", choices=OPERATIONS, help="default: matmul")
     parser.add_argument(
         "--shape",
-        type=extents,
+        type=_numbers("x", "extents such as 64x64x64"),
         metavar="SHAPE",
         help="MxKxN for matmul (default 64x64x64), the operand's shape for sum (256), RANKSxELEMENTS for all_reduce "
         "(8x64)",
@@ -590,6 +558,7 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", default="fp32", choices=DTYPES, help="of the operands (default: fp32)")
     parser.add_argument("--out", choices=DTYPES, help="of the result of matmul (default: the operands', fp32 for fp8)")
     parser.add_argument("--axis", type=int, default=0, help="of sum (default: 0)")
+    places, counts = _numbers(",", "an element such as 0,0"), _numbers(",", "numbers of ranks such as 1,7,8")
     parser.add_argument("--element", type=places, default=(), metavar="I,J", help="of the result (default: the first)")
     parser.add_argument("--full", action="store_true", help="reveal the tree even where the declared one is confirmed")
     parser.add_argument("--seed", type=int, default=0, help="of pivots and random terms (default: 0)")
@@ -620,13 +589,10 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_algorithms(arguments)
     if arguments.write:
         return _write_declaration(arguments)
-    shape = arguments.shape or extents(DEFAULT_SHAPES[arguments.operation])
+    shape = arguments.shape or DEFAULT_SHAPES[arguments.operation]
     subject = Subject(arguments.operation, shape, arguments.dtype, arguments.axis, arguments.element, arguments.out)
-    session = Session(locate(arguments.impl), arguments.deadline)
-    try:
+    with closing(Session(locate(arguments.impl), arguments.deadline)) as session:
         finding = probe(session, subject, arguments.seed, arguments.full)
-    finally:
-        session.close()
     sys.stdout.write(as_text(finding))
     if arguments.json:
         write_text(arguments.json, as_json(finding))
@@ -639,18 +605,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _write_declaration(arguments: argparse.Namespace) -> int:
     """Probe all shapes of the suite, and write the file that declares their orders; report shapes without one."""
-    session = Session(locate(arguments.impl), arguments.deadline)
     rows: list[ShapeOrder] = []
     without: list[str] = []
-    try:
+    with closing(Session(locate(arguments.impl), arguments.deadline)) as session:
         hello = session.open()
         for subject in subjects():
             try:
                 rows += orders(session, subject)
             except CannotProbe as reason:
                 without.append(str(reason).splitlines()[0])
-    finally:
-        session.close()
     name = f"{hello.name} {hello.version}" if isinstance(hello, Hello) else arguments.impl
     write_toml(arguments.write, as_toml(name, rows), "declared")
     print(f"{arguments.write}: {len(rows)} orders of {len({row.subject for row in rows})} shapes")
@@ -661,24 +624,16 @@ def _write_declaration(arguments: argparse.Namespace) -> int:
 
 def _run_algorithms(arguments: argparse.Namespace) -> int:
     """Probe the algorithms of all_reduce, print their table, and write the files requested."""
-    session = Session(locate(arguments.impl), arguments.deadline)
-    try:
+    with closing(Session(locate(arguments.impl), arguments.deadline)) as session:
         rows = probe_algorithms(session, arguments.dtype, arguments.ranks)
-    finally:
-        session.close()
     sys.stdout.write(as_table(rows))
     if arguments.json:
-        write_text(arguments.json, algorithms_json(rows))
+        write_text(arguments.json, as_json(rows))
     if arguments.report:
         arguments.report.mkdir(parents=True, exist_ok=True)
-        write_text(arguments.report / "algorithms.json", algorithms_json(rows))
+        write_text(arguments.report / "algorithms.json", as_json(rows))
         write_text(arguments.report / "algorithms.md", as_table(rows))
     return 1 if any(row.verdict == "differs" for row in rows) else 0
-
-
-def algorithms_json(rows: Sequence[Row]) -> str:
-    """Return the rows of the algorithms for machines."""
-    return json.dumps([row.to_json() for row in rows], indent=1) + "\n"
 
 
 def draw(finding: Finding) -> str:
@@ -693,9 +648,9 @@ def write_finding(finding: Finding, directory: Path) -> str:
     directory.mkdir(parents=True, exist_ok=True)
     name = name_of(finding.subject)
     write_text(directory / f"{name}.json", as_json(finding))
-    if finding.tree is not None:
-        write_text(directory / f"{name}.svg", draw(finding))
-    image = f"{name}.svg" if finding.tree is not None else None
+    image = None if finding.tree is None else f"{name}.svg"
+    if image:
+        write_text(directory / image, draw(finding))
     write_text(directory / f"{name}.md", as_markdown(finding, image))
     return name
 
@@ -706,23 +661,13 @@ def name_of(subject: Subject) -> str:
     return "-".join(parts)
 
 
-def extents(text: str) -> tuple[int, ...]:
-    """Return the extents of 64x64x64."""
-    return _numbers(text, "x", "extents such as 64x64x64")
+def _numbers(separator: str, expected: str) -> Callable[[str], tuple[int, ...]]:
+    """Return a type of arguments: whole numbers with a separator between them."""
 
+    def numbers(text: str) -> tuple[int, ...]:
+        try:
+            return tuple(int(part) for part in text.split(separator))
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected {expected}") from None
 
-def counts(text: str) -> tuple[int, ...]:
-    """Return numbers of ranks, 1,7,8."""
-    return _numbers(text, ",", "numbers of ranks such as 1,7,8")
-
-
-def places(text: str) -> tuple[int, ...]:
-    """Return the indices of an element, 0,0."""
-    return _numbers(text, ",", "an element such as 0,0")
-
-
-def _numbers(text: str, separator: str, expected: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(separator))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected {expected}") from None
+    return numbers

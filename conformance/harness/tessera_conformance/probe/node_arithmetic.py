@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, groupby, product
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ from tessera_conformance.arithmetic.nodes import NodeArithmetic, Rounding
 from tessera_conformance.check import values_of
 from tessera_conformance.oracle.exact import ACCUMULATORS, NAN, ZERO, Value, finite, float_format, is_negative, is_zero
 from tessera_conformance.oracle.trees import START, Tree
-from tessera_conformance.probe.calls import Box, CannotProbe, Sample, Words, samples, stacked, words_of
+from tessera_conformance.probe.calls import Box, CannotProbe, Sample, Words, samples, stacked, word_type, words_of
 from tessera_conformance.probe.reveal import NotATree, abbreviated, pattern, reveal
 from tessera_conformance.tensors import Tensor
 
@@ -26,6 +26,7 @@ Start: TypeAlias = Literal["+0", "none"]
 Kept: TypeAlias = Literal["kept", "flushed", "mixed"]
 
 ROUNDINGS: tuple[Rounding, ...] = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
+ACCUMULATORS_TRIED = ("fp32", "fp64", "fp16", "bf16")
 ROWS = 16
 PAIRS = 4
 """Rows in which all terms but two are zeros."""
@@ -64,8 +65,7 @@ def observe(box: Box, tree: Tree | None, seed: int = 0) -> Observed:
     rows += _pairs_alone(box, tree, seed) if tree is not None and tree.arity == 2 and box.has_products else []
     words = [box.word(row.left, row.right) for row in rows]
     for row, word in list(zip(rows, words, strict=True))[:2]:
-        for _ in range(REPEATS // 2):
-            require_same(box, row.left, row.right, word)
+        require_same(box, row.left, row.right, times=REPEATS // 2, word=word)
     bits = _alignment(box, tree) if tree is not None and tree.arity > 2 else None
     roundings = _roundings(box) if tree is not None and tree.arity == 2 else ROUNDINGS
     return Observed(rows, words, _start(box), _subnormals(box), bits, roundings)
@@ -74,22 +74,21 @@ def observe(box: Box, tree: Tree | None, seed: int = 0) -> Observed:
 def _pairs_alone(box: Box, tree: Tree, seed: int) -> list[Sample]:
     """Return rows with products at the two leaves of one node and zeros elsewhere: they show the one rounded first."""
     pair = next([left[0], right[0]] for left, right in tree.nodes() if len(left) == len(right) == 1)
-    rows = []
-    for sample in samples(box.subject.dtype, 2, PAIRS, True, seed):
-        left, right = _placed(box, {}), _placed(box, {})
-        left[pair] = sample.left
-        if sample.right is not None:
-            right[pair] = sample.right
-        rows.append(Sample(left, right))
+    rows = [Sample(_placed(box, {}), _placed(box, {})) for _ in range(PAIRS)]
+    for row, sample in zip(rows, samples(box.subject.dtype, 2, PAIRS, True, seed), strict=True):
+        assert row.right is not None and sample.right is not None
+        row.left[pair], row.right[pair] = sample.left, sample.right
     return rows
 
 
-def require_same(box: Box, left: Words, right: Words | None, word: int) -> None:
-    """Send the same terms again. Raises `NotATree`: the bits differ."""
-    again = box.word(left, right)
-    if not _same(again, word, box.subject.result_dtype):
-        outcome = {"inputs": inputs_json(box, left, right), "first": word, "again": again}
-        raise NotATree("runs", None, "the same terms gave other bits on another run", outcome)
+def require_same(box: Box, left: Words, right: Words | None, *, times: int, word: int | None = None) -> None:
+    """Send the same terms again, so many times; `word` is the known answer. Raises `NotATree`: the bits differ."""
+    word = box.word(left, right) if word is None else word
+    for _ in range(times):
+        again = box.word(left, right)
+        if not _same(again, word, box.subject.result_dtype):
+            outcome = {"inputs": inputs_json(box, left, right), "first": word, "again": again}
+            raise NotATree("runs", None, "the same terms gave other bits on another run", outcome)
 
 
 def identify(box: Box, tree: Tree, observed: Observed) -> Arithmetic:
@@ -149,7 +148,7 @@ def _candidates(box: Box, tree: Tree, observed: Observed) -> Iterator[tuple[Tree
     """Yield models to try, the likeliest first."""
     dtype = box.subject.dtype
     usual = ACCUMULATORS[dtype]
-    others = [name for name in ("fp32", "fp64", "fp16", "bf16") if name != usual]
+    others = [name for name in ACCUMULATORS_TRIED if name != usual]
     subnormals = ["kept", "flushed"] if observed.subnormals == "mixed" else [observed.subnormals]
     products = ("rounded", "fused") if box.has_products else ("rounded",)
     roundings = observed.roundings
@@ -201,7 +200,7 @@ def _with_pairs_swapped(tree: Tree) -> Tree:
 def _start(box: Box) -> Start | None:
     """Return the start of a sum: "none" if a sum of negative zeros keeps the sign."""
     dtype, terms = box.subject.dtype, box.subject.terms
-    left = words_of([ZERO], dtype).repeat(terms) | words_of([ZERO], dtype).dtype.type(float_format(dtype).sign_bit)
+    left = np.full(terms, float_format(dtype).sign_bit, word_type(dtype))
     right = words_of([Fraction(1)], dtype).repeat(terms) if box.has_products else None
     total = box.value(left, right)
     if not is_zero(total):
@@ -334,71 +333,59 @@ PRECISIONS = (53, 24, 11, 8)
 
 
 class Masks:
-    """Measures the subtrees that join pairs of leaves; sends the mask of each pair at most once."""
+    """Measures the subtrees that join pairs of leaves; sends the mask of each pair at most once.
+
+    Raises `CannotProbe`: nothing can be counted; or `NotATree`: the same terms give different bits.
+    """
 
     def __init__(self, box: Box) -> None:
         self.box = box
         self.terms = box.subject.terms
         self.measured: dict[tuple[int, int], int] = {}
         dtype, out = box.subject.dtype, box.subject.result_dtype
-        narrow = float_format(out) if dtype.startswith("fp8") else min(map(float_format, (dtype, out)), key=_precision)
-        self._countable = min(1 << _precision(narrow), self.terms)
+        precisions = [_precision(out)] if dtype.startswith("fp8") else [_precision(dtype), _precision(out)]
+        self._countable = min(1 << min(precisions), self.terms)
         for exponents in (PRODUCT_MASKS if box.has_products else SUM_MASKS)[dtype]:
             self._use(exponents)
-            if self._fits():
+            unfit = self._unfit()
+            if not unfit:
                 return
         raise CannotProbe(
-            f"{box.subject}: a sum of equal units does not give their number, so nothing can be counted: {self._unfit}"
+            f"{box.subject}: a sum of equal units does not give their number, so nothing can be counted: {unfit}"
         )
 
     def _use(self, exponents: MaskExponents) -> None:
         dtype = self.box.subject.dtype
         self.measured.clear()
         self.part = min(_absorbed(exponents), self._countable)
-        power = [Fraction(2) ** exponent for exponent in (exponents.large, exponents.unit)]
-        right = [Fraction(2) ** exponent for exponent in (exponents.right_large, exponents.right_unit)]
-        self._large, self._negative, self._unit = (int(w) for w in words_of([power[0], -power[0], power[1]], dtype))
-        self._right_large, self._right_unit = (int(w) for w in words_of(right, dtype))
-        self.quantum = power[1] * right[1]
+        large, unit, right_large, right_unit = (Fraction(2) ** exponent for exponent in astuple(exponents))
+        self._large, self._negative, self._unit = (int(word) for word in words_of([large, -large, unit], dtype))
+        self._right_large, self._right_unit = (int(word) for word in words_of([right_large, right_unit], dtype))
+        self.quantum: Fraction = unit * right_unit
         self.exponents = exponents
-        kind = words_of([power[0]], dtype).dtype
+        kind = word_type(dtype)
         self._zeros = np.zeros(self.terms, kind)
         self._units = np.full(self.terms, self._unit, kind)
         self._rights = np.full(self.terms, self._right_unit, kind) if self.box.has_products else None
 
-    def _fits(self) -> bool:
-        """True if units are counted correctly, and vanish beside the large number.
-
-        Raises `NotATree`: the same terms give different bits.
-        """
+    def _unfit(self) -> str:
+        """Return "" if units are counted correctly and vanish beside the large number, else the reason."""
         left = self._zeros.copy()
         left[: self.part] = self._unit
-        if self._gives(self.part * self.quantum, left, self._rights):
-            try:
-                self.lca(0, self.terms - 1)
-                return True
-            except NotATree as stop:
-                self._unfit = f"{stop}; the terms are {_power(self.exponents.large):g}, its negation, and units"
-                self._require_same(*self.words(0, self.terms - 1))
-        return False
-
-    def _gives(self, expected: Fraction, left: Words, right: Words | None) -> bool:
-        """True if units have this sum; otherwise `_unfit` has the reason."""
-        word = self.box.word(left, right)
+        word, expected = self.box.word(left, self._rights), self.part * self.quantum
         total = float_format(self.box.subject.result_dtype).decode(word)
-        if total == expected:
-            return True
-        description = f"{float(total):g}" if isinstance(total, Fraction) else "0" if is_zero(total) else total.value
-        factor = f" times {_power(self.exponents.right_unit):g}" if self.box.has_products else ""
-        units = f"terms 0 to {self.part - 1} are {_power(self.exponents.unit):g}{factor}, all others 0"
-        self._unfit = f"{units}: expected {float(expected):g}, found {description}"
-        self._require_same(left, right, word)
-        return False
-
-    def _require_same(self, left: Words, right: Words | None, word: int | None = None) -> None:
-        word = self.box.word(left, right) if word is None else word
-        for _ in range(4):
-            require_same(self.box, left, right, word)
+        if total != expected:
+            description = f"{float(total):g}" if isinstance(total, Fraction) else "0" if is_zero(total) else total.value
+            factor = f" times {2.0**self.exponents.right_unit:g}" if self.box.has_products else ""
+            units = f"terms 0 to {self.part - 1} are {2.0**self.exponents.unit:g}{factor}, all others 0"
+            require_same(self.box, left, self._rights, times=REPEATS, word=word)
+            return f"{units}: expected {float(expected):g}, found {description}"
+        try:
+            self.lca(0, self.terms - 1)
+        except NotATree as stop:
+            require_same(self.box, *self.words(0, self.terms - 1), times=REPEATS)
+            return f"{stop}; the terms are {2.0**self.exponents.large:g}, its negation, and units"
+        return ""
 
     def absorbs_nothing(self) -> bool:
         """True if no unit is absorbed, at any leaf: as far as masks show, the sum is exact.
@@ -422,19 +409,16 @@ class Masks:
     def _measure(self, i: int, j: int) -> int:
         survivors = 0
         for first in range(0, self.terms, self.part):
-            whole = self.part >= self.terms
-            left = self._units.copy() if whole else self._zeros.copy()
+            left = self._units.copy() if self.part >= self.terms else self._zeros.copy()
             left[first : first + self.part] = self._unit
-            survivors += self._counted(i, j, left)
+            count = self._units_in_sum(i, j, left)
+            if count.denominator != 1 or not 0 <= count <= self.terms - 2:
+                number = str(count) if count.denominator == 1 else f"{float(count):g}"
+                raise NotATree("masks", (i, j), f"the mask leaves {number} of {self.terms - 2} units")
+            survivors += int(count)
         if survivors > self.terms - 2:
             raise NotATree("masks", (i, j), f"the mask leaves {survivors} of {self.terms - 2} units")
         return self.terms - survivors
-
-    def _counted(self, i: int, j: int, left: Words) -> int:
-        count = self._units_in_sum(i, j, left)
-        if count.denominator != 1 or not 0 <= count <= self.terms - 2:
-            raise NotATree("masks", (i, j), f"the mask leaves {_decimal(count)} of {self.terms - 2} units")
-        return int(count)
 
     def _units_in_sum(self, i: int, j: int, left: Words) -> Fraction:
         total = self.box.value(*self.words(i, j, left))
@@ -455,7 +439,7 @@ class Masks:
     def survivors(self, i: int, j: int) -> frozenset[int]:
         """Return the leaves whose units a pair's mask does not absorb: a few leaves a call, with unlike units."""
         dtype = self.box.subject.dtype
-        width = min(_precision(float_format(dtype)), _precision(float_format(self.box.subject.result_dtype))) - 1
+        width = min(_precision(dtype), _precision(self.box.subject.result_dtype)) - 1
         width = max(1, min(width, _absorbed(self.exponents).bit_length() - 1))
         others = [leaf for leaf in range(self.terms) if leaf not in (i, j)]
         leaves: set[int] = set()
@@ -476,16 +460,8 @@ def _absorbed(exponents: MaskExponents) -> int:
     return 1 << next((ratio - bits - 1 for bits in PRECISIONS if ratio > bits), 0)
 
 
-def _power(exponent: int) -> float:
-    return 2.0**exponent
-
-
-def _precision(format_: object) -> int:
-    return getattr(format_, "fraction_bits", 0) + 1
-
-
-def _decimal(number: Fraction) -> str:
-    return str(number) if number.denominator == 1 else f"{float(number):g}"
+def _precision(dtype: str) -> int:
+    return float_format(dtype).fraction_bits + 1
 
 
 # The orders of all elements of an all-reduce: a ring starts at another rank for every chunk.
@@ -509,23 +485,6 @@ class Group:
         order = "no fixed tree" if self.tree is None else f"{pattern(self.tree)}: {abbreviated(self.tree)}"
         return f"elements {self.first} to {self.last}: {order}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the group for the machine-readable finding."""
-        return {"first": self.first, "last": self.last, "tree": self.tree.to_text() if self.tree else None}
-
-
-class _Measured:
-    """The measured sizes of one element."""
-
-    def __init__(self, terms: int, sizes: dict[tuple[int, int], int]) -> None:
-        self.terms, self._sizes = terms, sizes
-
-    def lca(self, i: int, j: int) -> int:
-        size = self._sizes[min(i, j), max(i, j)]
-        if not 2 <= size <= self.terms:
-            raise NotATree("masks", (i, j), f"a count of {size}")
-        return size
-
 
 def groups_of(box: Box) -> tuple[Group, ...]:
     """Return runs of elements that share an order; () for more ranks than `MOST_RANKS`."""
@@ -536,18 +495,16 @@ def groups_of(box: Box) -> tuple[Group, ...]:
         masks = Masks(box)
     except NotATree:
         return ()
-    counts = {pair: _counts(box, masks, pair) for pair in combinations(range(ranks), 2)}
-    keys = list(zip(*counts.values(), strict=True))
+    sizes = {pair: _sizes(box, masks, pair) for pair in combinations(range(ranks), 2)}
     groups: list[Group] = []
-    for element, key in enumerate(keys):
-        if element and key == keys[element - 1]:
-            groups[-1] = Group(groups[-1].first, element, groups[-1].tree)
-            continue
-        groups.append(Group(element, element, _tree(ranks, dict(zip(counts, key, strict=True)))))
+    keys = list(zip(*sizes.values(), strict=True))
+    for key, elements in groupby(range(len(keys)), keys.__getitem__):
+        first, *others = elements
+        groups.append(Group(first, first + len(others), _tree(ranks, dict(zip(sizes, key, strict=True)))))
     return tuple(groups)
 
 
-def _counts(box: Box, masks: Masks, pair: tuple[int, int]) -> list[int]:
+def _sizes(box: Box, masks: Masks, pair: tuple[int, int]) -> list[int]:
     """Return the sizes that a pair's mask measures, element by element; 0 for an invalid count."""
     sizes = []
     for value in values_of(box.result(*masks.words(*pair))):
@@ -557,7 +514,10 @@ def _counts(box: Box, masks: Masks, pair: tuple[int, int]) -> list[int]:
 
 
 def _tree(ranks: int, sizes: dict[tuple[int, int], int]) -> Tree | None:
+    """Return the tree with these sizes of the subtrees that join two leaves; None if there is none."""
+    if not all(2 <= size <= ranks for size in sizes.values()):
+        return None
     try:
-        return reveal(_Measured(ranks, sizes))
+        return reveal(ranks, lambda i, j: sizes[min(i, j), max(i, j)])
     except NotATree:
         return None

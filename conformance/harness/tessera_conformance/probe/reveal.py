@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, groupby
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tessera_conformance.oracle.trees import FOLD, PAIRWISE, Tree
 
@@ -44,27 +44,11 @@ class NotATree(Exception):
 Steps = list[int]
 
 
-class Measured(Protocol):
-    """The sizes of subtrees that `reveal` measures."""
-
-    terms: int
-
-    def lca(self, i: int, j: int) -> int:
-        """Return the size of the smallest subtree with both leaves."""
-        ...
+Lca: TypeAlias = Callable[[int, int], int]
+"""Measures the number of leaves of the smallest subtree with two leaves."""
 
 
-class Sets(Protocol):
-    """The survivors of masks that `reveal_exact_nodes` measures."""
-
-    terms: int
-
-    def survivors(self, i: int, j: int) -> frozenset[int]:
-        """Return the leaves that are added to neither i nor j before these two are joined."""
-        ...
-
-
-def reveal(masks: Measured, seed: int = 0) -> Tree:
+def reveal(terms: int, lca: Lca, seed: int = 0) -> Tree:
     """Return the tree, its children in the order of their first leaves.
 
     Nodes that add three or more terms must drop the units beside M, as aligned sums do; `reveal_exact_nodes` is for
@@ -72,16 +56,16 @@ def reveal(masks: Measured, seed: int = 0) -> Tree:
 
     Raises `NotATree`: no tree gives these counts; `pair` is a pair that shows it.
     """
-    if masks.terms < 2:
+    if terms < 2:
         return Tree.explicit([0])
-    children, size = _Search(masks, seed).revealed(list(range(masks.terms)))
-    if size != masks.terms:
+    children, size = _Search(lca, seed).revealed(list(range(terms)))
+    if size != terms:
         pair = (children[0][0], children[-1][0])
         raise NotATree("masks", pair, f"no two leaves are joined in the root: the largest subtree has {size} leaves")
     return Tree.explicit(_joined(children)).canonical()
 
 
-def first_wrong_pair(masks: Measured, tree: Tree, leaves: Sequence[int]) -> tuple[int, int, int] | None:
+def first_wrong_pair(lca: Lca, tree: Tree, leaves: Sequence[int]) -> tuple[int, int, int] | None:
     """Return a pair of leaves that is not joined as in the tree, and the size of the subtree that should join it.
 
     `leaves` are those of the tree's own numbers. One pair for each two children of each node proves the tree, from the
@@ -91,7 +75,7 @@ def first_wrong_pair(masks: Measured, tree: Tree, leaves: Sequence[int]) -> tupl
     for children in tree.joints():
         size = sum(count for _, count in children)
         for (left, _), (right, _) in combinations(children, 2):
-            if masks.lca(leaves[left], leaves[right]) != size:
+            if lca(leaves[left], leaves[right]) != size:
                 return leaves[left], leaves[right], size
     return None
 
@@ -99,8 +83,8 @@ def first_wrong_pair(masks: Measured, tree: Tree, leaves: Sequence[int]) -> tupl
 class _Search:
     """FPRev's refined search; comparing a group with the last subtree of as many leaves first takes fewer calls."""
 
-    def __init__(self, masks: Measured, seed: int) -> None:
-        self.masks, self.draw = masks, random.Random(seed)
+    def __init__(self, lca: Lca, seed: int) -> None:
+        self.lca, self.draw = lca, random.Random(seed)
         self.shapes: dict[int, Tree] = {}
 
     def revealed(self, leaves: Sequence[int]) -> tuple[list[Steps], int]:
@@ -116,7 +100,7 @@ class _Search:
 
     def _fits(self, guess: Tree, leaves: Sequence[int]) -> bool:
         try:
-            return first_wrong_pair(self.masks, guess, leaves) is None
+            return first_wrong_pair(self.lca, guess, leaves) is None
         except NotATree:
             return False
 
@@ -127,7 +111,7 @@ class _Search:
         groups: dict[int, list[int]] = {}
         for leaf in leaves:
             if leaf != pivot:
-                groups.setdefault(self.masks.lca(pivot, leaf), []).append(leaf)
+                groups.setdefault(self.lca(pivot, leaf), []).append(leaf)
         children: list[Steps] = [[pivot]]
         below, last = 1, max(groups)
         for size in sorted(groups):
@@ -143,13 +127,15 @@ class _Search:
         return children, last
 
 
-def reveal_exact_nodes(masks: Sets, seed: int = 0) -> Tree:
+def reveal_exact_nodes(terms: int, survivors: Callable[[int, int], frozenset[int]], seed: int = 0) -> Tree:
     """Return the tree if nodes of three and more terms add exactly, so that units beside M survive.
+
+    `survivors` are the leaves that are added to neither of two others before these are joined.
 
     Raises `NotATree`: no tree gives these survivors.
     """
     draw = random.Random(seed)
-    everything = frozenset(range(masks.terms))
+    everything = frozenset(range(terms))
     results: list[Steps] = []
     waiting: list[frozenset[int] | int] = [everything]  # subtrees to reveal, or the number of children to join
     while waiting:
@@ -159,15 +145,14 @@ def reveal_exact_nodes(masks: Sets, seed: int = 0) -> Tree:
         elif len(entry) == 1:
             results.append(list(entry))
         else:
-            waiting += reversed(_path(masks, entry, draw))
+            pivot = draw.choice(sorted(entry))
+            absorbed = {leaf: everything - survivors(pivot, leaf) for leaf in sorted(entry - {pivot})}
+            waiting += reversed(_path(pivot, entry, absorbed))
     return Tree.explicit(results[0]).canonical()
 
 
-def _path(masks: Sets, leaves: frozenset[int], draw: random.Random) -> list[frozenset[int] | int]:
+def _path(pivot: int, leaves: frozenset[int], absorbed: Mapping[int, frozenset[int]]) -> list[frozenset[int] | int]:
     """Return the order in which to reveal and join the parts of the subtree over `leaves` along the path of a pivot."""
-    pivot = draw.choice(sorted(leaves))
-    everything = frozenset(range(masks.terms))
-    absorbed = {leaf: everything - masks.survivors(pivot, leaf) for leaf in sorted(leaves - {pivot})}
     built, plan = frozenset({pivot}), list[frozenset[int] | int]([frozenset({pivot})])
     while built != leaves:
         rest = [leaf for leaf in absorbed if leaf not in built]
@@ -234,24 +219,20 @@ def _chain(tree: Tree) -> str | None:
     terms = tree.leaves
     if tree.arity > 2 or tree.depth != terms - 1:
         return None
-    order = _order_of_chain(tree)
+    order: list[int] = []
+    for left, right in tree.nodes():
+        order += [*left, *right] if not order else left if len(left) == 1 else right
     for first_two in (order[:2], order[1::-1]):
         whole = [*first_two, *order[2:]]
-        if whole == [(whole[0] + k) % terms for k in range(terms)]:
-            return f"ring({whole[0]})"
-        if whole == [(whole[0] - k) % terms for k in range(terms)]:
-            return "fold from the last term" if whole[0] == terms - 1 else f"ring downwards from {whole[0]}"
+        start = whole[0]
+        if whole == [(start + k) % terms for k in range(terms)]:
+            return f"ring({start})"
+        if whole == [(start - k) % terms for k in range(terms)]:
+            return "fold from the last term" if start == terms - 1 else f"ring downwards from {start}"
         for block in range(2, min(terms // 2, 64) + 1):
             if whole == [leaf for at in range(0, terms, block) for leaf in reversed(range(at, min(at + block, terms)))]:
                 return f"fold, every {block} terms in reverse order"
     return f"one term at a time, in the order {' '.join(map(str, order[:12]))}{' ...' if terms > 12 else ''}"
-
-
-def _order_of_chain(tree: Tree) -> list[int]:
-    order: list[int] = []
-    for left, right in tree.nodes():
-        order += [*left, *right] if not order else left if len(left) == 1 else right
-    return order
 
 
 def _halving(tree: Tree) -> str | None:
@@ -275,14 +256,10 @@ def _fused_fold(tree: Tree) -> str | None:
     if width < 2:
         return None
     for start in (width, width + 1):
-        steps: list[int] = []
-        leaf = 0
-        while leaf < tree.leaves:
-            take = min(start if leaf == 0 else width, tree.leaves - leaf)
-            steps += [*range(leaf, leaf + take)]
-            arity = take + (leaf > 0)
-            steps += [-arity] if arity > 1 else []
-            leaf += take
+        steps = [*range(start), -start]
+        for leaf in range(start, tree.leaves, width):
+            block = range(leaf, min(leaf + width, tree.leaves))
+            steps += [*block, -1 - len(block)]
         if tree == Tree.explicit(steps).canonical():
             return f"fold in fused blocks of {width}" + (f", {start} at first" if start != width else "")
     return None
@@ -345,14 +322,14 @@ def _groups(kind: str, count: int, terms: int) -> list[tuple[int, ...]] | None:
 
 def _subtrees(tree: Tree) -> dict[tuple[int, ...], list[int]]:
     """Return the steps of every subtree, by its leaves in ascending order."""
-    results_of: dict[tuple[int, ...], list[int]] = {}
-    results: list[list[int]] = []
-    for step in tree.steps:
-        results[step if step < 0 else len(results) :] = [
-            [step] if step >= 0 else [entry for child in results[step:] for entry in child] + [step]
-        ]
-        results_of[tuple(sorted(entry for entry in results[-1] if entry >= 0))] = results[-1]
-    return results_of
+    subtrees: dict[tuple[int, ...], list[int]] = {}
+
+    def added(steps: Steps) -> Steps:
+        subtrees[tuple(sorted(step for step in steps if step >= 0))] = steps
+        return steps
+
+    tree.folded(lambda leaf: added([leaf]), lambda children: added(_joined(children)))
+    return subtrees
 
 
 def _relabelled(steps: Sequence[int], leaves: Sequence[int]) -> Tree:
@@ -363,21 +340,14 @@ def _relabelled(steps: Sequence[int], leaves: Sequence[int]) -> Tree:
 def _quotient(tree: Tree, groups: Sequence[tuple[int, ...]]) -> Tree | None:
     """Return the tree whose leaves are whole groups; None if a group is no subtree."""
     number = {frozenset(group): k for k, group in enumerate(groups)}
-    results: list[tuple[frozenset[int], list[int] | None]] = []
-    for step in tree.steps:
-        if step >= 0:
-            leaves = frozenset((step,))
-            steps: list[int] | None = None
-        else:
-            children = results[step:]
-            leaves = frozenset(leaf for child, _ in children for leaf in child)
-            parts = [part for _, part in children]
-            steps = None
-            if all(part is not None for part in parts):
-                steps = [entry for part in parts for entry in part or ()] + [step]
-            del results[step:]
-        if leaves in number:
-            steps = [number[leaves]]
-        results.append((leaves, steps))
-    steps = results[0][1]
+
+    def named(leaves: frozenset[int], steps: Steps | None) -> tuple[frozenset[int], Steps | None]:
+        return leaves, [number[leaves]] if leaves in number else steps
+
+    def node(children: list[tuple[frozenset[int], Steps | None]]) -> tuple[frozenset[int], Steps | None]:
+        parts = [steps for _, steps in children if steps is not None]
+        leaves = frozenset(leaf for own, _ in children for leaf in own)
+        return named(leaves, _joined(parts) if len(parts) == len(children) else None)
+
+    _, steps = tree.folded(lambda leaf: named(frozenset((leaf,)), None), node)
     return Tree.explicit(steps).canonical() if steps is not None else None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass, replace
 from itertools import combinations
 from math import prod
 from typing import Any, Literal, TypeAlias
@@ -18,6 +18,7 @@ from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.oracle.trees import LeafCountError, Tree, TreeError
 from tessera_conformance.probe.calls import Box, CannotProbe, EvaluatedBox, Subject, box_for, samples
 from tessera_conformance.probe.node_arithmetic import (
+    ACCUMULATORS_TRIED,
     Arithmetic,
     Group,
     Masks,
@@ -62,10 +63,6 @@ class Declaration:
     arithmetic: NodeArithmetic
     source: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the declaration for the machine-readable finding."""
-        return {"tree": self.tree.to_text(), "arithmetic": self.arithmetic.to_json(), "source": self.source}
-
 
 @dataclass(frozen=True)
 class Departure:
@@ -74,10 +71,6 @@ class Departure:
     aspect: Aspect
     sentence: str
     witness: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the departure for the machine-readable finding."""
-        return {"aspect": self.aspect, "sentence": self.sentence, "witness": dict(self.witness)}
 
 
 def declaration(box: Box) -> Declaration | None:
@@ -124,31 +117,26 @@ def _spelled(tree: Tree, box: Box) -> Tree:
 
 def order_departure(masks: Masks, declared: Tree) -> Departure | None:
     """Return a pair of leaves that is not joined as declared; None if the declared order is proved."""
+    found: int | str
     try:
-        wrong = first_wrong_pair(masks, declared.without_start(), range(masks.terms))
+        wrong = first_wrong_pair(masks.lca, declared.without_start(), range(masks.terms))
+        if wrong is None:
+            return None
+        i, j, size = wrong
+        found = masks.lca(i, j)
+        meets = f"they are joined in one of {found}"
     except NotATree as stop:
         if stop.pair is None:
             raise
-        return _wrong_order(masks, stop.pair, declared_size(declared, *stop.pair), stop.reason)
-    return wrong and _wrong_order(masks, wrong[:2], wrong[2], masks.lca(*wrong[:2]))
-
-
-def declared_size(tree: Tree, i: int, j: int) -> int:
-    """Return the number of leaves of the smallest subtree with leaves i and j."""
-    sizes = (sum(map(len, node)) for node in tree.nodes() if {i, j} <= {leaf for child in node for leaf in child})
-    return next(sizes)
-
-
-def _wrong_order(masks: Masks, pair: tuple[int, int], size: int, size_found: int | str) -> Departure:
-    meets = f"they are joined in one of {size_found}" if isinstance(size_found, int) else size_found
-    witness = {
-        "pair": list(pair),
-        "declared": size,
-        "found": size_found,
-        "inputs": inputs_json(masks.box, *masks.words(*pair)),
-    }
-    sentence = f"leaves {pair[0]} and {pair[1]}: declared to be joined in a subtree of {size} leaves, but {meets}"
-    return Departure("order", sentence, witness)
+        i, j = stop.pair
+        joint = [
+            leaves for node in declared.nodes() if {i, j} <= (leaves := {leaf for child in node for leaf in child})
+        ]
+        size, found = len(joint[0]), stop.reason
+        meets = stop.reason
+    sentence = f"leaves {i} and {j}: declared to be joined in a subtree of {size} leaves, but {meets}"
+    inputs = inputs_json(masks.box, *masks.words(i, j))
+    return Departure("order", sentence, {"pair": [i, j], "declared": size, "found": found, "inputs": inputs})
 
 
 def arithmetic_departures(box: Box, declared: Declaration, observed: Observed) -> list[Departure]:
@@ -179,15 +167,15 @@ def arithmetic_departures(box: Box, declared: Declaration, observed: Observed) -
 
 
 def _changes(box: Box, model: NodeArithmetic, observed: Observed) -> list[dict[str, Any]]:
-    single: list[dict[str, Any]] = []
-    if box.has_products:
-        single.append({"product": "fused" if model.product == "rounded" else "rounded"})
-    single += [{"accumulator": name} for name in ("fp32", "fp64", "fp16", "bf16") if name != model.accumulator]
-    directions = ("nearest_even", "toward_zero", "nearest_away", "up", "down")
-    single += [{"rounding": direction} for direction in directions if direction != model.rounding]
-    if observed.alignment_bits != model.alignment_bits:
-        single.append({"alignment_bits": observed.alignment_bits})
-    single.append({"subnormals": "flushed" if model.subnormals == "kept" else "kept"})
+    """Return changes of one field of an arithmetic, then of two."""
+    values: dict[str, Sequence[Any]] = {
+        "product": ("rounded", "fused") if box.has_products else (),
+        "accumulator": ACCUMULATORS_TRIED,
+        "rounding": ("nearest_even", "toward_zero", "nearest_away", "up", "down"),
+        "alignment_bits": (observed.alignment_bits,),
+        "subnormals": ("kept", "flushed"),
+    }
+    single = [{name: value} for name in values for value in values[name] if value != getattr(model, name)]
     return single + [one | other for one, other in combinations(single, 2) if not one.keys() & other.keys()]
 
 
@@ -199,11 +187,8 @@ def probe_departures(box: Box, declared: Declaration, observed: Observed) -> lis
         departures.append(Departure("subnormals", sentence, {"probe": "half of the smallest normal number"}))
     begins = {"none": "none", "+0": "zero"}.get(observed.start or "", declared.arithmetic.start)
     if box.has_products and begins != declared.arithmetic.start:
-        sentence = (
-            "declared to start from +0, but a sum of negative zeros is negative"
-            if begins == "none"
-            else "declared to start from the first term, but a sum of negative zeros is positive"
-        )
+        start, sign = ("+0", "negative") if begins == "none" else ("the first term", "positive")
+        sentence = f"declared to start from {start}, but a sum of negative zeros is {sign}"
         departures.append(Departure("start", sentence, {"probe": "every term -0"}))
     wide = declared.tree.without_start().arity > 2
     if wide and observed.alignment_bits != declared.arithmetic.alignment_bits:
@@ -244,10 +229,6 @@ class OtherElements:
         place = list(self.first_other)
         return f"{self.alike} of {self.elements} elements replay in this order, {place} and others do not"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the comparison for the machine-readable finding."""
-        return {**vars(self), "first_other": self.first_other and list(self.first_other)}
-
 
 def compare_other_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> OtherElements | None:
     """Send random operands of the whole shape; return None for one element only, or too many to replay."""
@@ -278,19 +259,17 @@ def _replayed(
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of the elements that a replay with random operands reproduces."""
     subject = box.subject
+    tree, model, out = arithmetic.tree, arithmetic.model, subject.result_dtype
     if box.has_products:
-        left, right = (tuple(shape) for shape in subject.shapes)
-        inputs = [_random(subject.dtype, left, seed), _random(subject.dtype, right, seed + 1)]
+        left, right = (_random(subject.dtype, tuple(shape), seed + at) for at, shape in enumerate(subject.shapes))
         if cancels:
-            inputs = [_repeated(inputs[0], 1), _repeated(inputs[1], 0, negated=True)]
+            left, right = _repeated(left, 1), _repeated(right, 0, negated=True)
+        outputs, expected = box.evaluated([left, right]), replay.matmul(left, right, tree, model, out)
     else:
-        x = _random(subject.dtype, subject.shape, seed)
-        inputs = [_repeated(x, subject.axis, negated=True) if cancels else x]
-    outputs, out = box.evaluated(inputs), subject.result_dtype
-    if box.has_products:
-        expected = replay.matmul(inputs[0], inputs[1], arithmetic.tree, arithmetic.model, out)
-    else:
-        expected = replay.sum(inputs[0], subject.axis, arithmetic.tree, arithmetic.model, out)
+        terms = _random(subject.dtype, subject.shape, seed)
+        if cancels:
+            terms = _repeated(terms, subject.axis, negated=True)
+        outputs, expected = box.evaluated([terms]), replay.sum(terms, subject.axis, tree, model, out)
     return np.asarray((outputs.words() == expected.words()) | (are_nan(outputs) & are_nan(expected)))
 
 
@@ -367,31 +346,46 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Return the machine-readable finding; times are left out."""
-        subject, model = self.subject, self.arithmetic and self.arithmetic.model
-        return {
-            "implementation": self.implementation,
-            "operation": subject.operation,
-            "shape": list(subject.shape),
-            "dtype": subject.dtype,
-            "result_dtype": subject.result_dtype,
-            "element": list(subject.watched),
-            "kind": self.kind,
-            "pattern": self.pattern,
-            "tree": self.tree.to_text() if self.tree is not None else None,
-            "arithmetic": model.to_json() if model else None,
-            "replayed_tree": self.arithmetic.tree.to_text() if self.arithmetic else None,
-            "indistinguishable": [other.to_json() for other in self.arithmetic.alike] if self.arithmetic else [],
-            "start": self.seen.start if self.seen else None,
-            "subnormals": self.seen.subnormals if self.seen else None,
-            "evidence": self.evidence.to_json() if self.evidence else None,
-            "elsewhere": self.others.to_json() if self.others else None,
-            "groups": [group.to_json() for group in self.groups],
-            "ranks_agree": self.ranks_agree,
-            "declared": self.declared.to_json() if self.declared else None,
-            "verdict": self.verdict,
-            "departures": [departure.to_json() for departure in self.departures],
-            "calls": self.calls,
-        }
+        subject, arithmetic, seen = self.subject, self.arithmetic, self.seen
+        finding: dict[str, Any] = plain(
+            {
+                "implementation": self.implementation,
+                "operation": subject.operation,
+                "shape": subject.shape,
+                "dtype": subject.dtype,
+                "result_dtype": subject.result_dtype,
+                "element": subject.watched,
+                "kind": self.kind,
+                "pattern": self.pattern,
+                "tree": self.tree,
+                "arithmetic": arithmetic and arithmetic.model,
+                "replayed_tree": arithmetic and arithmetic.tree,
+                "indistinguishable": arithmetic.alike if arithmetic else (),
+                "start": seen and seen.start,
+                "subnormals": seen and seen.subnormals,
+                "evidence": self.evidence,
+                "elsewhere": self.others,
+                "groups": self.groups,
+                "ranks_agree": self.ranks_agree,
+                "declared": self.declared,
+                "verdict": self.verdict,
+                "departures": self.departures,
+                "calls": self.calls,
+            }
+        )
+        return finding
+
+
+def plain(value: Any) -> Any:
+    """Return a part of a finding as JSON values: a tree as its text, and other objects by their fields."""
+    if isinstance(value, Tree):
+        return value.to_text()
+    if isinstance(value, NodeArithmetic | NotATree):
+        return value.to_json()
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    fields = vars(value) if is_dataclass(value) else value
+    return {name: plain(item) for name, item in fields.items()} if isinstance(fields, Mapping) else value
 
 
 def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = False) -> Finding:
@@ -417,65 +411,49 @@ def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -
     finding = Finding(box.subject, "", None, None, None, stated)
     try:
         masks = Masks(box)
-        if masks.absorbs_nothing():
-            return _exact(box, masks, finding, seed)
-        wrong_order = order_departure(masks, stated.tree) if stated is not None else None
-        confirmed = stated is not None and wrong_order is None and not in_full
-        tree = stated.tree.without_start().canonical() if confirmed and stated else _revealed(masks, seed)
+        is_exact = masks.absorbs_nothing()  # then only replays can distinguish a declared order from another
+        wrong_order = None if is_exact or stated is None else order_departure(masks, stated.tree)
+        if is_exact:
+            tree = Tree.explicit([*range(masks.terms), -masks.terms])
+        elif stated is None or wrong_order is not None or in_full:
+            tree = _revealed(masks, seed)
+        else:
+            tree = stated.tree.without_start().canonical()
         finding = replace(finding, tree=tree)
         observed = observe(box, tree, seed)
         finding = replace(finding, seen=observed)
-        if wrong_order is not None:
-            finding = replace(finding, departures=(wrong_order,))
-        elif stated is not None:
-            finding = replace(finding, departures=_one_of_each(_departures(box, stated, observed)))
-            if not finding.departures:
-                return replace(finding, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
-        return replace(finding, arithmetic=identify(box, tree, observed))
-    except NotATree as stop:
-        return _no_tree(finding, stop)
-
-
-def _exact(box: Box, masks: Masks, finding: Finding, seed: int) -> Finding:
-    """Return the finding if masks absorb nothing: only replays can distinguish a declared order from another."""
-    stated, tree = finding.declared, Tree.explicit([*range(masks.terms), -masks.terms])
-    finding = replace(finding, tree=tree)
-    try:
-        observed = observe(box, tree, seed)
-        finding = replace(finding, seen=observed)
         if stated is not None:
-            departures = _departures(box, stated, observed)
+            departures = [wrong_order] if wrong_order is not None else _departures(box, stated, observed)
+            if is_exact and departures and departures[0].aspect == "arithmetic":
+                departures = [order_departure(masks, stated.tree) or departures[0]]
             if not departures:
                 return replace(finding, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
-            if departures[0].aspect == "arithmetic":
-                departures = [order_departure(masks, stated.tree) or departures[0]]
-            finding = replace(finding, departures=_one_of_each(departures))
+            finding = replace(finding, departures=tuple(departures))
         return replace(finding, arithmetic=identify(box, tree, observed))
     except NotATree as stop:
-        return _no_tree(finding, stop)
+        if stated is not None and not finding.departures:  # the evidence also contradicts any declared tree
+            departure = Departure("order", f"the sum is no fixed tree: {stop}", stop.to_json())
+            finding = replace(finding, departures=(departure,))
+        return replace(finding, evidence=stop)
 
 
 def _departures(box: Box, stated: Declaration, observed: Observed) -> list[Departure]:
-    return [*arithmetic_departures(box, stated, observed), *probe_departures(box, stated, observed)]
-
-
-def _no_tree(finding: Finding, stop: NotATree) -> Finding:
-    """Return the finding with the evidence against a tree, which also contradicts any declared one."""
-    if finding.declared is not None and not finding.departures:
-        departure = Departure("order", f"the sum is no fixed tree: {stop}", stop.to_json())
-        finding = replace(finding, departures=(departure,))
-    return replace(finding, evidence=stop)
+    """Return the first departure of each aspect."""
+    first: dict[str, Departure] = {}
+    for departure in (*arithmetic_departures(box, stated, observed), *probe_departures(box, stated, observed)):
+        first.setdefault(departure.aspect, departure)
+    return list(first.values())
 
 
 def _revealed(masks: Masks, seed: int) -> Tree:
     try:
-        return reveal(masks, seed)
+        return reveal(masks.terms, masks.lca, seed)
     except NotATree as stop:
         _require_steady(masks, stop)
         if masks.terms > MOST_TERMS_APART:
             raise
         try:
-            return reveal_exact_nodes(masks, seed)
+            return reveal_exact_nodes(masks.terms, masks.survivors, seed)
         except NotATree:
             raise stop from None
     except RecursionError:
@@ -485,17 +463,7 @@ def _revealed(masks: Masks, seed: int) -> Tree:
 def _require_steady(masks: Masks, stop: NotATree) -> None:
     """Measure some pairs again, those of the evidence first. Raises `NotATree`: an answer has changed."""
     for pair in [*([stop.pair] if stop.pair else []), *list(masks.measured)[:32]]:
-        left, right = masks.words(*pair)
-        word = masks.box.word(left, right)
         try:
-            for _ in range(2):
-                require_same(masks.box, left, right, word)
+            require_same(masks.box, *masks.words(*pair), times=2)
         except NotATree as varying:
             raise NotATree("runs", pair, varying.reason, varying.witness) from None
-
-
-def _one_of_each(departures: list[Departure]) -> tuple[Departure, ...]:
-    first: dict[str, Departure] = {}
-    for departure in departures:
-        first.setdefault(departure.aspect, departure)
-    return tuple(first.values())
