@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.policy import Descriptor
-from tessera_reference.adapter import make, runtime
+from tessera_reference.adapter import make, messages, runtime
 from tessera_reference.compilation import executables
 from tessera_reference.graph import composites
 from tessera_reference.graph.interpreter import RandomSource
@@ -24,7 +24,7 @@ from .changes import Call, Given, answering, in_every_context
 Shown = dict[str, Any]
 SET = "tessxSetDescriptor"
 SHOWN, REDUCED, CAPTURED = runtime._carried, collectives.reduced, Capture.add
-READ, COMBINED = runtime.read_descriptor, CollectiveWork._combined
+READ, COMBINED = messages.read_descriptor, CollectiveWork._combined
 
 
 def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
@@ -195,7 +195,7 @@ DRAWN = [
              (executables, "execute_on_mesh", from_zero), name="seed_where_ranks_meet"),
     *(
         replaced(clause, f"takes the low 64 bits of any {name}", make,
-                 (runtime, "read_descriptor", wrapped(name)), name=f"{name}_wrapped")
+                 (messages, "read_descriptor", wrapped(name)), name=f"{name}_wrapped")
         for clause, name in (("RT-11-03", "seed"), ("RT-11-04", "stream"))
     ),
     begins("RT-11-03", "launch_seed_low_word", "launches programs with the low word of the seed",

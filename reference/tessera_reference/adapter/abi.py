@@ -9,12 +9,12 @@ from typing import Any
 from ..abi.fatbin import Fatbin, metadata_to_bytes, read
 from ..abi.fatbin.image import BINARY_KINDS
 from ..abi.parameters import BUFFER_ALIGNMENT, ParameterLayout, ParameterValue, layout_of, pack, parse_signature, unpack
+from ..abi.policy import NumericsPolicy
 from ..abi.status import ADDRESS_SPACES, AbiVersion, constants, header
 from ..compilation.images import Start
 from ..mesh import topology
 from ..numerics.errors import InvalidArgument
 from ..numerics.formats import DTYPES
-from ..runtime.calls import read_policy
 from .messages import checked, data, outcomes, statuses
 from .session_state import SessionState
 
@@ -104,7 +104,7 @@ class AbiMethods(SessionState):
         at: Start = "dsl",
         targets: Sequence[str] | None = None,
         abi_version: AbiVersion | None = None,
-        policy: Mapping[str, Any] | None = None,
+        policy: NumericsPolicy | None = None,
         signing_key: bytes | None = None,
         ir_pack: bool = False,
     ) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class AbiMethods(SessionState):
                 device_targets() if targets is None else targets,
                 at=at,
                 abi_version=abi_version,
-                policy=None if policy is None else read_policy("abi.compile", policy),
+                policy=policy,
                 signing_key=signing_key,
                 ir_pack=ir_pack,
             )

@@ -8,6 +8,7 @@ from typing import Any
 
 from tessera_conformance.tensors import Tensor
 
+from ..abi.policy import Descriptor
 from ..abi.status import invalid, unsupported
 from ..collectives import all_reduce, run
 from ..collectives.compression import (
@@ -51,7 +52,7 @@ from ..ir.text import print_module
 from ..mesh.topology import Topology
 from ..numerics import formats
 from ..numerics.formats import shown
-from .messages import array, checked, function_message, outcomes, read_descriptor, tensor, unit_message, unit_of
+from .messages import array, checked, function_message, outcomes, tensor, unit_message, unit_of
 from .session_state import SessionState
 
 _LATEST = (1 << 63) - 1
@@ -72,13 +73,12 @@ class CollectivesMethods(SessionState):
         level: str = "strict",
         context: int | None = None,
         wire: Any = None,
-        descriptors: Sequence[Mapping[str, Any]] | None = None,
+        descriptors: Sequence[Descriptor] | None = None,
     ) -> dict[str, Any]:
         """Return the same bits on every rank; every level has the strict ones."""
         policy = None if context is None else self.policy(context, "tessAllReduce")
-        descriptions = None if descriptors is None else [read_descriptor(descriptor) for descriptor in descriptors]
         result = all_reduce(
-            [array(operand) for operand in inputs], op, policy=policy, wire=wire, descriptors=descriptions
+            [array(operand) for operand in inputs], op, policy=policy, wire=wire, descriptors=descriptors
         )
         return {"outputs": [tensor(result) for _ in inputs]}
 

@@ -15,7 +15,7 @@ from tessera_conformance.interface.declarations import Builtin, Enumeration, Lis
 from tessera_conformance.protocol import Diagnostic
 from tessera_conformance.tensors import Tensor
 
-from ..abi.policy import Descriptor, StableMath
+from ..abi.policy import Descriptor, NumericsPolicy, StableMath
 from ..abi.status import Failure
 from ..collectives.queues import Collective, Compute, Unit
 from ..collectives.selection import Knobs, Limits, Measurement
@@ -292,11 +292,19 @@ def _tensor(operation: str, name: str, value: Any) -> Tensor:
     return value
 
 
+def policy(operation: str, name: str, value: Any) -> NumericsPolicy:
+    """Read a numerics policy. Raises `Failure` for switches of other names or values."""
+    from ..runtime.calls import read_policy
+
+    return read_policy(operation.removeprefix("runtime."), mapping(operation, name, value))
+
+
 PARAMETER_READERS: Mapping[str, Reader] = {
     "axes": axes,
     "choices": _numbers,
     "config": config,
     "data": data,
+    "descriptor": lambda operation, name, value: read_descriptor(mapping(operation, name, value)),
     "handle": whole(-LIMIT - 1, LIMIT),
     "host_buffer": record({"correlation_id": text, "request_id": text, "data": data}),
     "launch_flags": whole(0, (1 << 64) - 1),
@@ -304,6 +312,7 @@ PARAMETER_READERS: Mapping[str, Reader] = {
     "memory": memory,
     "null_outputs": list_of(text, "a list of names"),
     "place": place,
+    "policy": policy,
     "schedule": schedule,
     "shape": extents,
     "target": target,

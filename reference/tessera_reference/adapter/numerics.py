@@ -23,7 +23,7 @@ from ..numerics.catalogue import OPERATIONS, evaluate, read_attributes
 from ..numerics.formats import UnsupportedDType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import FOLD, PAIRWISE, Tree
-from .messages import array, checked, outcomes, read_descriptor, tensor
+from .messages import array, checked, outcomes, tensor
 from .session_state import SessionState
 
 # Operations of the language by name, without a program of the caller's: the reference writes a program of one line.
@@ -126,14 +126,14 @@ class NumericsMethods(SessionState):
         level: str = "strict",
         context: int | None = None,
         flags: int = 0,
-        descriptor: Mapping[str, Any] | None = None,
+        descriptor: Descriptor | None = None,
     ) -> dict[str, Any]:
         """Return the result of one operation by name; no policy, flag or level loosens it here."""
         if operation not in OPERATIONS and is_of_language(operation):
             return self._by_program(operation, inputs, attributes)
         if context is not None:
             self.policy(context, "tessLaunch")
-        policy = read_descriptor(descriptor or {})
+        policy = descriptor or Descriptor()
         arguments = _under(policy, operation, attributes)
         results = evaluate(operation, [array(operand) for operand in inputs], arguments)
         used = {

@@ -23,11 +23,10 @@ from ..abi.status import Status
 from ..ir.diagnostics import read_json
 from ..mesh.topology import MeshAxes
 from ..runtime import Runtime
-from ..runtime.calls import read_policy
 from ..runtime.contexts import ModulePolicy
 from ..runtime.launches import LaunchConfig
 from ..runtime.streams import Carried
-from .messages import checked, is_scalar, read_descriptor, reader_of, reading
+from .messages import checked, is_scalar, reader_of, reading
 from .session_state import SessionState
 
 # The functions of the runtime in the protocol, and their methods of the adapter.
@@ -119,39 +118,6 @@ class RuntimeMethods(SessionState):
         """Return the choices of the run so far."""
         choices = self.runtime.machine.engine.choices
         return {"choices": list(choices.taken), "widths": list(choices.widths)}
-
-    @checked
-    def runtime_tessxIssue(  # noqa: N802
-        self,
-        *,
-        mesh: Any,
-        rank: Any,
-        collective: Any,
-        buffer: Any,
-        count: Any,
-        dtype: Any,
-        stream: Any,
-        op: Any = None,
-        axis: Any = None,
-        root: Any = None,
-        algorithm: Any = None,
-        descriptor: Mapping[str, Any] | None = None,
-        policy: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """Issue a collective on one rank."""
-        under: dict[str, Any] = {
-            "descriptor": None if descriptor is None else read_descriptor(descriptor),
-            "policy": None if policy is None else read_policy("tessxIssue", policy),
-        }
-        where = {"op": op, "axis": axis, "root": root, "algorithm": algorithm}
-        return self.done(
-            self.runtime.tessxIssue(mesh, rank, collective, buffer, count, dtype, stream, **where, **under)
-        )
-
-    @checked
-    def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Mapping[str, Any]) -> dict[str, Any]:  # noqa: N802
-        """Set the descriptor of later work."""
-        return self.done(self.runtime.tessxSetDescriptor(context, read_descriptor(descriptor)))
 
     @checked
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802

@@ -203,7 +203,6 @@ def tessxIssue(
     count: int,
     dtype: int,
     stream: Any,
-    *,
     op: Any = None,
     axis: Any = None,
     root: Any = None,
