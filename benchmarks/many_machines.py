@@ -89,7 +89,7 @@ def model(factor: float) -> list[str]:
         f"{max(recorded.values()):,.0f} s the longest"
     ]
     for workers in WORKERS:
-        units = units_of(list(recorded), recorded.__getitem__, workers, UNIT_SECONDS)
+        units = units_of(recorded, workers, UNIT_SECONDS)
         spread = COLLECTED + GREETED + makespan(units, workers) + SEALED
         rows.append(f"{workers:4d} workers {len(units):5d} units {spread:9.1f} s {alone / spread:6.1f}x")
     return rows

@@ -98,13 +98,8 @@ class SpreadCases:
         if session.testsfailed:  # during collection
             return None
         items = self._items(session.items)
-        cases = {node: case for node, (_, case) in items.items()}
-        units = units_of(
-            list(items),
-            lambda node: seconds_of_case(cases[node].id),
-            self._engine.slots,
-            self._config.option.unit_seconds,
-        )
+        seconds = {node: seconds_of_case(case.id) for node, (_, case) in items.items()}
+        units = units_of(seconds, self._engine.slots, self._config.option.unit_seconds)
         try:
             for node, result in self._engine.results(units):
                 self._report(*items[node], result)
@@ -125,10 +120,8 @@ class SpreadCases:
         for item in items:
             case = self._case_of(item)
             if case is None:
-                pytest.exit(
-                    f"--executor spreads cases of the suite alone: {item.nodeid} is none",
-                    returncode=pytest.ExitCode.USAGE_ERROR,
-                )
+                reason = f"--executor spreads cases of the suite alone: {item.nodeid} is none"
+                pytest.exit(reason, returncode=pytest.ExitCode.USAGE_ERROR)
             place = item.path.relative_to(suite_directory()).as_posix()
             found[f"{place}::{item.nodeid.partition('::')[2]}"] = item, case
         return found
@@ -137,16 +130,17 @@ class SpreadCases:
         """Pass a worker's reports of a case to every plugin, as if the case had run here."""
         hook = item.ihook
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        for report in [lost_report(item, case, result)] if isinstance(result, Lost) else self._read(result):
+        if isinstance(result, Lost):
+            reports = [lost_report(item, case, result)]
+        else:
+            read = self._config.hook.pytest_report_from_serializable
+            reports = [read(config=self._config, data=report) for report in result]
+        for report in reports:
             report.nodeid = item.nodeid
             if isinstance(report.longrepr, list):  # the place of a skip, which JSON turned into a list
                 report.longrepr = tuple(report.longrepr)
             hook.pytest_runtest_logreport(report=report)
         hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-
-    def _read(self, reports: Sequence[Mapping[str, Any]]) -> list[pytest.TestReport]:
-        read = self._config.hook.pytest_report_from_serializable
-        return [read(config=self._config, data=report) for report in reports]
 
 
 def lost_report(item: pytest.Item, case: Case, lost: Lost) -> pytest.TestReport:
@@ -159,15 +153,9 @@ def lost_report(item: pytest.Item, case: Case, lost: Lost) -> pytest.TestReport:
 def settings_of(config: pytest.Config) -> dict[str, Any]:
     """Return the options for the process of a unit, by their names; deviations as text."""
     option = config.option
-    return {
-        "impl": option.impl,
-        "compiler": option.compiler,
-        "profile": option.profile,
-        "level": option.level,
+    names = ("impl", "compiler", "profile", "level", "seed", "evidence", "deadline")
+    return {name: getattr(option, name) for name in names} | {
         "via": via_of(option.impl, option.via),
-        "seed": option.seed,
-        "evidence": option.evidence,
-        "deadline": option.deadline,
         "start-deadline": option.start_deadline,
         "today": option.today and option.today.isoformat(),
         "tb": option.tbstyle,

@@ -64,27 +64,27 @@ class Lost:
     """True if the process that did this very task died during it; else the cluster or the harness is at fault."""
 
 
-def units_of(tasks: Sequence[str], seconds_of: Callable[[str], float], slots: int, least_seconds: float) -> list[Unit]:
-    """Return the tasks cut into units, those that take longest first.
+def units_of(seconds: Mapping[str, float], slots: int, least_seconds: float) -> list[Unit]:
+    """Return the tasks, each with its estimated seconds, cut into units, those that take longest first.
 
     Neighbours stay together, since they need the same files. No unit is shorter than `least_seconds`, below which
     starting its process takes longer than its tasks.
     """
-    target = max(least_seconds, sum(map(seconds_of, tasks)) / (UNITS_PER_SLOT * max(slots, 1)))
-    return sorted(_cut(tasks, seconds_of, target), key=lambda unit: -unit.seconds)
+    target = max(least_seconds, sum(seconds.values()) / (UNITS_PER_SLOT * max(slots, 1)))
+    return sorted(_cut(seconds, target), key=lambda unit: -unit.seconds)
 
 
-def _cut(tasks: Sequence[str], seconds_of: Callable[[str], float], target: float) -> Iterator[Unit]:
+def _cut(seconds: Mapping[str, float], target: float) -> Iterator[Unit]:
     waiting: list[str] = []
-    seconds = 0.0
-    for task in tasks:
+    total = 0.0
+    for task, needed in seconds.items():
         waiting.append(task)
-        seconds += seconds_of(task)
-        if seconds >= target:
-            yield Unit(tuple(waiting), seconds)
-            waiting, seconds = [], 0.0
+        total += needed
+        if total >= target:
+            yield Unit(tuple(waiting), total)
+            waiting, total = [], 0.0
     if waiting:
-        yield Unit(tuple(waiting), seconds)
+        yield Unit(tuple(waiting), total)
 
 
 # The workers of a dask cluster: they are checked to be like this machine and given units of work, lost ones again.

@@ -80,19 +80,8 @@ def _dtype_of(kind: np.dtype[Any]) -> str:
 
 # The file of orders that an implementation declares, `declared.toml`: written by `probe --write`, read for a table.
 #
-# format = 1
-# implementation = "numpy 2.4.6"
-#
-# [[order]]
-# operation = "matmul"
-# dtype = "fp32"
-# shapes = [[[4, 4], [4, 4]], [[4, 9], [9, 5]]]     of the operands, a list for each product
-# tree = "fold"
-# arithmetic = { product = "fused", accumulator = "fp32" }
-#
-# An order may have the `axis` of a sum, the dtype `out` of a product, and `elements`, "0-3,8": the elements of the
-# result that it holds for. The last two extents of a product of batches are looked up where the whole shapes are not
-# there.
+# `schemas/declared.schema.json` has its form. The last two extents of a product of batches are looked up if the whole
+# shapes are not there.
 
 
 Key = tuple[Any, ...]
@@ -121,9 +110,8 @@ class Declarations:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        table = read_valid(path, "tessera:declared", "file")
         try:
-            self._rows = [(row, _order(row)) for row in table.get("order", [])]
+            self._rows = [(row, _order(row)) for row in read_valid(path, "tessera:declared", "file").get("order", [])]
         except (TreeError, ModelError) as error:
             raise NoDocument(f"{path}: {error}") from None
 
@@ -187,14 +175,7 @@ def _order(row: Mapping[str, Any]) -> Order:
 # A table of callables as an adapter: `--impl=ops:MODULE:TABLE`.
 #
 # TABLE is a mapping in MODULE from names of operations to callables on numpy arrays: operands by position, attributes
-# by name, their defaults filled in. What is absent is unsupported. The module may also have
-#
-# NAME, VERSION   who answers (default: the module's name)
-# DTYPES          the dtypes that it takes (default: all but tf32, which numpy does not have)
-# LACKS           features that follow from its operations and that it does not claim
-# LEVEL           fast, deterministic or strict (default: fast, or deterministic where an order is declared)
-# SUBNORMALS      kept or flushed
-# DECLARED        the file with its orders (default: declared.toml beside it, if there is one)
+# by name, their defaults filled in. What is absent is unsupported. `docs/adapters.md` lists what else the module has.
 
 
 DTYPE_ATTRIBUTES = ("dtype", "out", "accum")

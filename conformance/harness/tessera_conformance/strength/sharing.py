@@ -135,12 +135,13 @@ def judge_on_workers(engine: Engine, trial: Trial, violations: Sequence[Violatio
     """
     by_name = {violation.name: violation for violation in violations}
 
-    def seconds(name: str) -> float:
-        cases = [item.stash[CASE].id for item in trial.tagged(by_name[name])]
+    def seconds(violation: Violation) -> float:
+        cases = [item.stash[CASE].id for item in trial.tagged(violation)]
         return min(sum(map(seconds_of_case, cases)), MOST_OF_ONE)
 
+    units = units_of({name: seconds(violation) for name, violation in by_name.items()}, engine.slots, least)
     judged: dict[str, Judged] = {}
-    for name, result in engine.results(units_of(list(by_name), seconds, engine.slots, least)):
+    for name, result in engine.results(units):
         if isinstance(result, Lost):
             judged[name] = _lost(trial, by_name[name], result)
         else:

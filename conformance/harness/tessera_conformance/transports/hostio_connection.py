@@ -11,9 +11,8 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 LONGEST_ANSWER = 1 << 20
 LONGEST_FRAME = 1 << 20
@@ -41,23 +40,20 @@ class EndpointFault(Exception):
         self.kind = kind
 
 
-@dataclass(frozen=True)
-class Address:
-    """The address of an endpoint; `host` is None for a socket file, `path` for a port."""
+class Address(NamedTuple):
+    """The address of an endpoint; its place is the path of a socket file, or a host and a port."""
 
     text: str
-    path: str | None = None
-    host: str | None = None
-    port: int = 0
+    place: str | tuple[str, int]
 
     def connect(self, seconds: float) -> socket.socket:
         """Return a connected socket. Raises `OSError`."""
-        if self.path is None:
-            return socket.create_connection((self.host, self.port), timeout=seconds)
+        if isinstance(self.place, tuple):
+            return socket.create_connection(self.place, timeout=seconds)
         connection = socket.socket(socket.AF_UNIX)
         try:
             connection.settimeout(seconds)
-            connection.connect(self.path)
+            connection.connect(self.place)
         except OSError:
             connection.close()
             raise
@@ -68,10 +64,10 @@ def read_address(text: str) -> Address:
     """Return the address in `unix:PATH` or `tcp:HOST:PORT`. Raises `ValueError`."""
     form, _, rest = text.partition(":")
     if form == "unix" and rest and "\0" not in rest:
-        return Address(text, path=rest)
+        return Address(text, rest)
     host, _, port = rest.rpartition(":")
     if form == "tcp" and host and port.isascii() and port.isdecimal() and int(port[:6]) < 1 << 16:
-        return Address(text, host=host.removeprefix("[").removesuffix("]"), port=int(port))
+        return Address(text, (host.removeprefix("[").removesuffix("]"), int(port)))
     raise ValueError(f"no address {text!r}")
 
 

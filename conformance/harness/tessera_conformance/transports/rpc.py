@@ -317,8 +317,7 @@ class _Process:
         self._refuse_unsolicited(method)
         self._last_id += 1
         message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
-        self._send(_encoded(message).encode() + b"\n", method, limit, deadline)
-        line = self._receive(method, limit, deadline)
+        line = self._exchange(_encoded(message).encode() + b"\n", method, limit, deadline)
         result = self._result(method, line)
         if time.monotonic() > limit:
             raise TransportFault("hang", f"{method}: no answer that could be read within {deadline:g} s")
@@ -332,39 +331,30 @@ class _Process:
             self._refuse_last_words(method, words)
             raise self._violation(f"an unsolicited message before {method}: {excerpt(words)}")
 
-    def _send(self, data: bytes, method: str, limit: float, deadline: float) -> None:
-        view = memoryview(data)
-        while view:
+    def _exchange(self, data: bytes, method: str, limit: float, deadline: float) -> bytes:
+        """Send a request and return the first line after it, while reading what the process writes before it."""
+        unsent, searched = memoryview(data), 0
+        while True:
             try:
-                view = view[os.write(self._stdin, view) :]
+                unsent = unsent[os.write(self._stdin, unsent) :] if unsent else unsent
             except BlockingIOError:
-                self._wait(limit, method, deadline, writing=True)
-                self._read_available()
-                if len(self._unread) > MESSAGE_LIMIT:
-                    raise self._violation(f"{method}: more than {MESSAGE_LIMIT} bytes before the request") from None
+                pass
             except BrokenPipeError:
                 raise self._death(method) from None
-
-    def _receive(self, method: str, limit: float, deadline: float) -> bytes:
-        searched = 0
-        while (end := self._unread.find(b"\n", searched)) < 0:
-            searched = len(self._unread)
-            if searched > MESSAGE_LIMIT:
+            if not unsent and (end := self._unread.find(b"\n", searched)) >= 0:
+                break
+            searched = 0 if unsent else len(self._unread)
+            if len(self._unread) > MESSAGE_LIMIT:
                 raise self._violation(f"{method}: a message of more than {MESSAGE_LIMIT} bytes")
-            self._wait(limit, method, deadline)
+            remaining = limit - time.monotonic()
+            writers = [self._stdin] if unsent else []
+            if remaining <= 0 or not any(select.select([self._stdout], writers, [], remaining)):
+                raise TransportFault("hang", f"{method}: no answer within {deadline:g} s", self._stderr_tail())
             if not self._read_available():
                 raise self._death(method)
         line = bytes(self._unread[:end])
         del self._unread[: end + 1]
         return line
-
-    def _wait(self, limit: float, method: str, deadline: float, writing: bool = False) -> None:
-        remaining = limit - time.monotonic()
-        ready = remaining > 0 and any(
-            select.select([self._stdout], [self._stdin] if writing else [], [], remaining)[:2]
-        )
-        if not ready:
-            raise TransportFault("hang", f"{method}: no answer within {deadline:g} s", self._stderr_tail())
 
     def _read_available(self) -> bool:
         """Read what the process has written; return False at the end of its output."""

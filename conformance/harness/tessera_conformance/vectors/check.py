@@ -73,7 +73,7 @@ def recompute_on_workers(engine: Engine, files: Sequence[VectorFile], least: flo
     went away, or all workers did.
     """
     names = [vector.id for file in files for vector in file.vectors]
-    rows_of = dict(engine.results(units_of(names, lambda name: SECONDS, engine.slots, least)))
+    rows_of = dict(engine.results(units_of(dict.fromkeys(names, SECONDS), engine.slots, least)))
     for name in names:
         rows = rows_of[name]
         if isinstance(rows, Lost):

@@ -298,7 +298,8 @@ def _carrier(ffi: Any, position: Input, before: str | None) -> Carrier:
     c_type, name = _type(position.parameters[0]), position.name
     read = _reader(ffi, position.form, c_type)
     sized = len(position.parameters) == 2
-    absent = _absent(ffi, position, c_type, sized)
+    zeros: Mapping[Form, Any] = {"integer": ABSENT, "bool": 0, "number": 0}
+    absent = (ffi.NULL, 0) if sized else (zeros.get(position.form, ffi.NULL),)
 
     def carry(request: Mapping[str, Any]) -> Arguments:
         if name not in request:
@@ -306,19 +307,11 @@ def _carrier(ffi: Any, position: Input, before: str | None) -> Carrier:
         value = request[name]
         try:
             carried = read(value)
-            return (carried, len(value) // 2 if isinstance(value, str) else 0) if sized else (carried,)
+            return (carried, _length(value)) if sized else (carried,)
         except (TypeError, ValueError, KeyError, AttributeError):
             raise NotSupported(f"{name} = {value!r}: in C it is a {c_type}") from None
 
     return carry
-
-
-def _absent(ffi: Any, position: Input, c_type: str, sized: bool) -> Arguments:
-    if sized:
-        return (ffi.NULL, 0)
-    if position.form == "integer":
-        return (ABSENT,)
-    return (0,) if position.form in ("bool", "number") else (ffi.NULL,)
 
 
 def _length(value: Any) -> int:
