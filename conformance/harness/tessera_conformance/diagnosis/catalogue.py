@@ -8,9 +8,11 @@ the first is named, so simple ones come before special ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from tessera_conformance.arithmetic.nodes import Rounding
 from tessera_conformance.diagnosis.departure import ORDERS, OWN, TRUNCATED, Departure
 from tessera_conformance.diagnosis.kernels import COMPOSED, KERNELS
 from tessera_conformance.oracle.elementwise import OPERATIONS as FUNCTIONS
@@ -60,9 +62,9 @@ class Hypothesis:
     advice: str
     clause: str
     departure: Departure
-    verb: str = "bits equal "
     only: str = ""
     """The dtype of the operands, if the hypothesis is about one only."""
+    verb: str = "bits equal "
 
     def applies(self, operation: str) -> bool:
         """True if it is about an operation."""
@@ -71,49 +73,34 @@ class Hypothesis:
 
 def catalogue() -> Sequence[Hypothesis]:
     """Return every hypothesis, simple ones first."""
-    return [
-        *_orders(),
-        *_formulas(),
-        *_accumulators(),
-        *_operands(),
-        *_roundings(),
-        *_ranges(),
-        *_choices(),
-        *_layouts(),
-        *_tails(),
-    ]
+    families = (_orders, _formulas, _accumulators, _operands, _roundings, _ranges, _choices, _layouts, _tails)
+    return [Hypothesis(*row) for family in families for row in family()]
 
 
-def _orders() -> Iterator[Hypothesis]:
+Rows: TypeAlias = Iterable[tuple[Any, ...]]
+"""The fields of hypotheses."""
+
+
+def _orders() -> Rows:
     """Yield orders of addition, with the start of their sums."""
-    usual = {"matmul": "fold", "flash_attention": "fold", "attention": "fold"}
-    advices = {
-        True: "add in a left fold from +0, or claim the level deterministic and declare this order",
-        False: "add pairwise, or claim the level deterministic and declare this order",
-    }
+    declare = "or claim the level deterministic and declare this order"
     for name, order in ORDERS.items():
         says = f"{order.words}{',' if ',' in order.words else ''} in {{accumulator}}"
-        for folds, operations in ((True, PRODUCTS), (False, SUMS | {"prod"})):
-            right = frozenset(operation for operation in operations if usual.get(operation, "pairwise") == name)
-            if name.startswith("tensor_core"):
-                right = operations - PRODUCTS
-            if operations - right:
-                departure = _ordered(name)
-                yield Hypothesis(name, operations - right, says, advices[folds], ORDER, departure)
-    says, departure = "sums that begin with the first product and not with +0", Departure(start="none")
-    yield Hypothesis("unstarted", PRODUCTS, says, "begin with +0", ORDER, departure)
-    says, departure = "sums that begin with +0 and not with the first term", Departure(start="zero")
-    yield Hypothesis("started", SUMS, says, "begin with the first term", ORDER, departure)
+        is_tensor_core = name.startswith("tensor_core")
+        # numpy starts from +0, and tensor cores do not round products
+        start, product = "zero" if name == "numpy" else "", "fused" if is_tensor_core else ""
+        departure = Departure(order=name, start=start, product=product)
+        if name != "fold":
+            yield name, PRODUCTS, says, f"add in a left fold from +0, {declare}", ORDER, departure
+        if name != "pairwise" and not is_tensor_core:
+            yield name, SUMS | {"prod"}, says, f"add pairwise, {declare}", ORDER, departure
+    says = "sums that begin with the first product and not with +0"
+    yield "unstarted", PRODUCTS, says, "begin with +0", ORDER, Departure(start="none")
+    says = "sums that begin with +0 and not with the first term"
+    yield "started", SUMS, says, "begin with the first term", ORDER, Departure(start="zero")
 
 
-def _ordered(name: str) -> Departure:
-    """Return the departure of an order: numpy starts from +0, and tensor cores do not round products."""
-    if name.startswith("tensor_core"):
-        return Departure(order=name, product="fused")
-    return Departure(order=name, start="zero" if name == "numpy" else "")
-
-
-def _formulas() -> Iterator[Hypothesis]:
+def _formulas() -> Rows:
     rows = (
         ("no_maximum", WITH_SOFTMAX | {"logsumexp"}, "exponentials of which no maximum is subtracted",
          "subtract the maximum of each row", MAXIMUM),
@@ -153,81 +140,70 @@ def _formulas() -> Iterator[Hypothesis]:
         ("from_zero", frozenset({"negate"}), "0 - x, which loses -0", "flip the sign bit", "LANG-14.2-02"),
     )  # fmt: skip
     for name, operations, says, advice, clause in rows:
-        yield Hypothesis(name, operations, says, advice, clause, Departure(form=name))
-    composed = frozenset(name for name, _ in COMPOSED)
+        yield name, operations, says, advice, clause, Departure(form=name)
+    composed = frozenset(name for name, form in COMPOSED if form == "composed")
     says = "the function made of other functions, every step rounded"
-    yield Hypothesis("composed", composed, says, "round once", APPROXIMATION, Departure(form="composed"))
-    says = f"{says} in fp32"
+    yield "composed", composed, says, "round once", APPROXIMATION, Departure(form="composed")
     departure = Departure(form="composed", accumulator="fp32")
-    yield Hypothesis("composed_in_fp32", composed, says, "round the exact value", APPROXIMATION, departure)
+    yield "composed_in_fp32", composed, f"{says} in fp32", "round the exact value", APPROXIMATION, departure
 
 
-def _accumulators() -> Iterator[Hypothesis]:
-    narrow = "sums and steps rounded to the operands' own dtype"
-    advice = "accumulate in {right_accumulator}"
-    yield Hypothesis("own_accumulator", STEPWISE, narrow, advice, ACCUMULATION, Departure(accumulator=OWN))
+def _accumulators() -> Rows:
+    advice, folds = "accumulate in {right_accumulator}", "accumulate in {right_accumulator}, pairwise"
+    own = "sums and steps rounded to the operands' own dtype"
+    yield "own_accumulator", STEPWISE, own, advice, ACCUMULATION, Departure(accumulator=OWN)
     for dtype in ("fp64", "fp32", "bf16", "fp16", "int64", "int32", "int16"):
         says = f"an accumulator of {dtype}"
-        departure = Departure(accumulator=dtype)
-        yield Hypothesis(f"{dtype}_accumulator", STEPWISE, says, advice, ACCUMULATION, departure)
-        yield from _wide_orders(dtype)
-    fused = Departure(product="fused")
-    says, advice = "products that are not rounded (fused multiply-add)", "round each product before it is added"
-    yield Hypothesis("fused", PRODUCTS | {"multiply_add"}, says, advice, GEMM, fused)
-    says, advice = "products rounded to the operands' own dtype", "round products to {right_accumulator} only"
-    yield Hypothesis("own_products", PRODUCTS, says, advice, GEMM, Departure(product=OWN))
-    says = "exact products added in fp64 and rounded once at the end"
-    departure = Departure(product="fused", accumulator="fp64")
-    yield Hypothesis("fused_fp64", PRODUCTS, says, "accumulate in {right_accumulator}", GEMM, departure)
+        yield f"{dtype}_accumulator", STEPWISE, says, advice, ACCUMULATION, Departure(accumulator=dtype)
+        says, departure = f"a left fold in {says}", Departure(accumulator=dtype, order="fold")
+        yield f"fold_in_{dtype}", SUMS | {"prod"}, says, folds, ACCUMULATION, departure
+    yield from (
+        ("fused", PRODUCTS | {"multiply_add"}, "products that are not rounded (fused multiply-add)",
+         "round each product before it is added", GEMM, Departure(product="fused")),
+        ("own_products", PRODUCTS, "products rounded to the operands' own dtype",
+         "round products to {right_accumulator} only", GEMM, Departure(product=OWN)),
+        ("fused_fp64", PRODUCTS, "exact products added in fp64 and rounded once at the end", advice, GEMM,
+         Departure(product="fused", accumulator="fp64")),
+    )  # fmt: skip
 
 
-def _wide_orders(dtype: str) -> Iterator[Hypothesis]:
-    """Yield left folds in another accumulator, for sums whose right order is another one."""
-    says, departure = f"a left fold in an accumulator of {dtype}", Departure(accumulator=dtype, order="fold")
-    advice = "accumulate in {right_accumulator}, pairwise"
-    yield Hypothesis(f"fold_in_{dtype}", SUMS | {"prod"}, says, advice, ACCUMULATION, departure)
-
-
-def _operands() -> Iterator[Hypothesis]:
+def _operands() -> Rows:
+    as_they_are, uncast = "take operands as they are", COMPUTED - {"cast"}
     for dtype in ("fp32", *NARROWER):
-        says, departure = f"results rounded to {dtype} first (rounded twice)", Departure(through=dtype)
-        yield Hypothesis(f"{dtype}_between", COMPUTED, says, "round once", ONE_ROUNDING, departure)
+        says = f"results rounded to {dtype} first (rounded twice)"
+        yield f"{dtype}_between", COMPUTED, says, "round once", ONE_ROUNDING, Departure(through=dtype)
     for dtype in NARROWER:
         says, departure = f"operands rounded to {dtype} first", Departure(operands=dtype)
-        operations = COMPUTED - {"cast"}
-        yield Hypothesis(f"{dtype}_operands", operations, says, "take operands as they are", ONE_ROUNDING, departure)
-    says, departure = "fp64 computed in fp32", Departure(operands="fp32", accumulator="fp32", through="fp32")
-    operations = COMPUTED - {"cast"}
-    advice = "compute fp64 in fp64"
-    yield Hypothesis("fp32_for_fp64", operations, says, advice, ONE_ROUNDING, departure, only="fp64")
-    says, departure = "results rounded to the operands' own dtype first (rounded twice)", Departure(through=OWN)
-    yield Hypothesis("own_between", PRODUCTS, says, "round once", ONE_ROUNDING, departure)
-    says, advice = "tf32 operands taken with all bits of fp32", "round the factors of tf32 to ten fraction bits"
-    departure = Departure(operands="fp32")
-    yield Hypothesis("tf32_unrounded", PRODUCTS, says, advice, ONE_ROUNDING, departure, only="tf32")
-    says, departure = "tf32 operands cut off after ten fraction bits", Departure(operands=TRUNCATED)
-    yield Hypothesis("tf32_truncated", PRODUCTS, says, advice, ONE_ROUNDING, departure, only="tf32")
+        yield f"{dtype}_operands", uncast, says, as_they_are, ONE_ROUNDING, departure
+    ten_bits = "round the factors of tf32 to ten fraction bits"
+    yield from (
+        ("fp32_for_fp64", uncast, "fp64 computed in fp32", "compute fp64 in fp64", ONE_ROUNDING,
+         Departure(operands="fp32", accumulator="fp32", through="fp32"), "fp64"),
+        ("own_between", PRODUCTS, "results rounded to the operands' own dtype first (rounded twice)", "round once",
+         ONE_ROUNDING, Departure(through=OWN)),
+        ("tf32_unrounded", PRODUCTS, "tf32 operands taken with all bits of fp32", ten_bits, ONE_ROUNDING,
+         Departure(operands="fp32"), "tf32"),
+        ("tf32_truncated", PRODUCTS, "tf32 operands cut off after ten fraction bits", ten_bits, ONE_ROUNDING,
+         Departure(operands=TRUNCATED), "tf32"),
+    )  # fmt: skip
 
 
-def _roundings() -> Iterator[Hypothesis]:
-    rows = (
+def _roundings() -> Rows:
+    rows: tuple[tuple[str, Rounding, str], ...] = (
         ("truncated", "toward_zero", "toward zero"),
         ("half_away", "nearest_away", "to nearest with ties away from zero"),
         ("rounded_up", "up", "up"),
         ("rounded_down", "down", "down"),
     )
     advice = "round to nearest, ties to even"
-    for name, rounding, words in rows:
-        says = f"results rounded {words}"
-        yield Hypothesis(f"{name}_results", COMPUTED, says, advice, ONE_ROUNDING, Departure(result=rounding))  # type: ignore[arg-type]
-        says = f"every step rounded {words}"
-        yield Hypothesis(f"{name}_sums", STEPWISE, says, advice, ACCUMULATION, Departure(steps=rounding))  # type: ignore[arg-type]
-        says, both = f"every step and the result rounded {words}", Departure(steps=rounding, result=rounding)  # type: ignore[arg-type]
-        yield Hypothesis(f"{name}_everywhere", STEPWISE, says, advice, ACCUMULATION, both)
+    for name, to, words in rows:
+        yield f"{name}_results", COMPUTED, f"results rounded {words}", advice, ONE_ROUNDING, Departure(result=to)
+        yield f"{name}_sums", STEPWISE, f"every step rounded {words}", advice, ACCUMULATION, Departure(steps=to)
+        says, both = f"every step and the result rounded {words}", Departure(steps=to, result=to)
+        yield f"{name}_everywhere", STEPWISE, says, advice, ACCUMULATION, both
 
 
-def _ranges() -> Iterator[Hypothesis]:
-    advice = "keep subnormal numbers"
+def _ranges() -> Rows:
     for name, words in (
         ("operands", "subnormal operands taken for zero"),
         ("results", "subnormal results flushed to zero"),
@@ -235,53 +211,53 @@ def _ranges() -> Iterator[Hypothesis]:
         ("steps", "subnormal results of every step flushed to zero"),
     ):
         operations = STEPWISE if name == "steps" else ANY
-        yield Hypothesis(f"flushed_{name}", operations, words, advice, ONE_ROUNDING, Departure(flushed=name))
-    says, advice = "the largest number where a result overflows to infinity", "overflow to infinity, and wrap integers"
-    yield Hypothesis("saturated", COMPUTED, says, advice, ONE_ROUNDING, Departure(overflow="saturate"))
-    says, departure = "the largest number where a result is infinite", Departure(overflow="saturate_all")
-    yield Hypothesis("saturated_infinities", COMPUTED, says, advice, ONE_ROUNDING, departure)
-    says, advice = "infinity or NaN where a result exceeds fp8", "saturate to the largest number"
-    yield Hypothesis("unsaturated", COMPUTED, says, advice, ONE_ROUNDING, Departure(overflow="nonfinite"))
-    says, advice = "zeros that are never negative", "keep the sign of zero"
-    yield Hypothesis("lost_signs", frozenset(KERNELS), says, advice, ONE_ROUNDING, Departure(signs="results"))
-    says, departure = f"{says} before the last rounding", Departure(signs="steps")
-    yield Hypothesis("lost_signs_of_steps", frozenset(KERNELS), says, advice, ONE_ROUNDING, departure)
+        yield f"flushed_{name}", operations, words, "keep subnormal numbers", ONE_ROUNDING, Departure(flushed=name)
+    overflow, signs = "overflow to infinity, and wrap integers", "keep the sign of zero"
+    positive = "zeros that are never negative"
+    yield from (
+        ("saturated", COMPUTED, "the largest number where a result overflows to infinity", overflow, ONE_ROUNDING,
+         Departure(overflow="saturate")),
+        ("saturated_infinities", COMPUTED, "the largest number where a result is infinite", overflow, ONE_ROUNDING,
+         Departure(overflow="saturate_all")),
+        ("unsaturated", COMPUTED, "infinity or NaN where a result exceeds fp8", "saturate to the largest number",
+         ONE_ROUNDING, Departure(overflow="nonfinite")),
+        ("lost_signs", frozenset(KERNELS), positive, signs, ONE_ROUNDING, Departure(signs="results")),
+        ("lost_signs_of_steps", frozenset(KERNELS), f"{positive} before the last rounding", signs, ONE_ROUNDING,
+         Departure(signs="steps")),
+    )  # fmt: skip
 
 
-def _choices() -> Iterator[Hypothesis]:
+def _choices() -> Rows:
+    better, propagate = "compares better (NaN, zeros)", "propagate NaN, and order -0 below +0"
     rows = (
         ("nan_ignored", CHOICES | {"argmax"}, "a number where NaN meets a number", "propagate NaN"),
-        ("first_unless_better", CHOICES, "the first operand unless the second compares better (NaN, zeros)",
-         "propagate NaN, and order -0 below +0"),
-        ("second_unless_better", CHOICES, "the second operand unless the first compares better (NaN, zeros)",
-         "propagate NaN, and order -0 below +0"),
+        ("first_unless_better", CHOICES, f"the first operand unless the second {better}", propagate),
+        ("second_unless_better", CHOICES, f"the second operand unless the first {better}", propagate),
         ("from_zero", frozenset({"max", "min"}), "an extreme that starts from zero", "start from the first element"),
-    )  # fmt: skip
+    )
     for name, operations, says, advice in rows:
-        yield Hypothesis(name, operations, says, advice, SHAPES, Departure(form=name))
+        yield name, operations, says, advice, SHAPES, Departure(form=name)
 
 
-def _layouts() -> Iterator[Hypothesis]:
-    rows = (
+def _layouts() -> Rows:
+    for name, says in (
         ("left", "the left operand read column by column"),
         ("right", "the right operand read column by column"),
         ("both", "both operands read column by column"),
         ("result", "the result written column by column"),
-    )
-    for name, says in rows:
-        yield Hypothesis(f"{name}_by_columns", ANY, says, "go row by row", "LANG-05.2-02", Departure(layout=name))
+    ):
+        yield f"{name}_by_columns", ANY, says, "go row by row", "LANG-05.2-02", Departure(layout=name)
 
 
-def _tails() -> Iterator[Hypothesis]:
+def _tails() -> Rows:
     for size in (2, *TILES):
         says, departure = f"sums without the terms beyond a multiple of {size}", Departure(tail=("terms", size))
-        advice = "add the terms of the last, partial tile too"
-        operations = REDUCTIONS | {"max", "min"}
-        yield Hypothesis(f"terms_without_tail_of_{size}", operations, says, advice, ACCUMULATION, departure)
+        advice, operations = "add the terms of the last, partial tile too", REDUCTIONS | {"max", "min"}
+        yield f"terms_without_tail_of_{size}", operations, says, advice, ACCUMULATION, departure
     for size in TILES:
         says = f"zero in the elements of each row beyond a multiple of {size}"
         departure, advice = Departure(tail=("results", size)), "write the last, partial tile too"
-        yield Hypothesis(f"results_without_tail_of_{size}", ANY, says, advice, SHAPES, departure)
+        yield f"results_without_tail_of_{size}", ANY, says, advice, SHAPES, departure
 
 
 def catalogue_table() -> Iterator[str]:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from functools import lru_cache, reduce
-from typing import Any, Protocol, TypeAlias
+from functools import lru_cache, partial, reduce
+from typing import Any, NamedTuple, TypeAlias
 
 from tessera_conformance.arithmetic.nodes import Rounding
 from tessera_conformance.arithmetic.replay import flushed, rounded
@@ -28,162 +28,94 @@ from tessera_conformance.oracle.exact import (
 
 # Orders in which implementations add up many terms, by name, each with the words that a diagnosis says.
 #
-# An order is a function of the terms and an `Adder`. The names are those of the violators of reductions and products
-# where they mean the same. Language specification, sections 10 and 15; reference arithmetic, "Orders of reduction".
+# An order is a function of the terms and the `Steps` that add them. The names are those of the violators of reductions
+# and products where they mean the same. Language specification, sections 10 and 15; reference arithmetic, "Orders of
+# reduction".
 
 
 Terms: TypeAlias = Sequence[Any]
 
 
-class Adder(Protocol):
-    """The arithmetic of the additions of an order."""
-
-    def add(self, x: Any, y: Any) -> Any:
-        """Return the sum of two terms, rounded."""
-
-    def join(self, terms: Terms) -> Any:
-        """Return the exact sum of several terms, rounded once."""
-
-    def align(self, terms: Terms, bits: int) -> Any:
-        """Return the sum of terms cut off at so many bits below the largest exponent, rounded toward zero."""
-
-    def subtract(self, x: Any, y: Any) -> Any:
-        """Return the difference of two terms, rounded."""
-
-    def size(self, x: Any) -> Any:
-        """Return a key that sorts terms by magnitude."""
+Run: TypeAlias = "Callable[[Terms, Steps], Any]"
 
 
-Run: TypeAlias = Callable[[Terms, Adder], Any]
-
-
-@dataclass(frozen=True)
-class Order:
+class Order(NamedTuple):
     """An order of addition: the sum in words, and the function that adds at least one term."""
 
     words: str
     run: Run
 
 
-def fold(terms: Terms, adder: Adder) -> Any:
+def fold(terms: Terms, steps: Steps) -> Any:
     """((x0 + x1) + x2) + ..."""
-    return reduce(adder.add, terms)
+    return reduce(steps.add, terms)
 
 
-def backwards(terms: Terms, adder: Adder) -> Any:
-    """Add from the last term to the first."""
-    return fold(terms[::-1], adder)
-
-
-def ring(terms: Terms, adder: Adder) -> Any:
-    """A fold that begins at the second term and ends with the first."""
-    return fold([*terms[1:], *terms[:1]], adder)
-
-
-def pairwise(terms: Terms, adder: Adder) -> Any:
-    """Add neighbours repeatedly; an odd tail moves up."""
+def pairwise(terms: Terms, steps: Steps, *, tail: str = "last") -> Any:
+    """Add neighbours repeatedly; an odd term at the end moves up, or stays at the front, or is left out."""
     row = list(terms)
     while len(row) > 1:
-        pairs = [adder.add(x, y) for x, y in zip(row[::2], row[1::2], strict=False)]
-        row = pairs + row[len(row) & ~1 :]
+        first = len(row) % 2 if tail == "first" else 0
+        pairs = [steps.add(x, y) for x, y in zip(row[first::2], row[first + 1 :: 2], strict=False)]
+        row = row[:first] + pairs + (row[len(row) & ~1 :] if tail == "last" else [])
     return row[0]
 
 
-def tail_first(terms: Terms, adder: Adder) -> Any:
-    """Add neighbours from the end, so that an odd term stays at the front."""
-    row = list(terms)
-    while len(row) > 1:
-        odd = len(row) % 2
-        row = row[:odd] + [adder.add(x, y) for x, y in zip(row[odd::2], row[odd + 1 :: 2], strict=True)]
-    return row[0]
-
-
-def without_tail(terms: Terms, adder: Adder) -> Any:
-    """Add neighbours repeatedly, and omit an odd tail each time."""
-    row = list(terms)
-    while len(row) > 1:
-        row = [adder.add(x, y) for x, y in zip(row[::2], row[1::2], strict=False)]
-    return row[0]
-
-
-def strided_halves(terms: Terms, adder: Adder) -> Any:
+def strided_halves(terms: Terms, steps: Steps) -> Any:
     """Add the first half to the second repeatedly; an odd term moves to the next round."""
     row = list(terms)
     while len(row) > 1:
         half = (len(row) + 1) // 2
         rest = len(row) - half
-        row = [adder.add(x, y) for x, y in zip(row[:rest], row[half:], strict=True)] + row[rest:half]
+        row = [steps.add(x, y) for x, y in zip(row[:rest], row[half:], strict=True)] + row[rest:half]
     return row[0]
 
 
-def split_in_the_middle(terms: Terms, adder: Adder) -> Any:
+def in_two(first: Run, second: Run, place: Callable[[int], int] = lambda count: count // 2) -> Run:
+    """Add the terms before a place, the middle by default, and those from it on, each in an order of their own."""
+
+    def run(terms: Terms, steps: Steps) -> Any:
+        middle = place(len(terms))
+        if not 0 < middle < len(terms):
+            return first(terms, steps)
+        return steps.add(first(terms[:middle], steps), second(terms[middle:], steps))
+
+    return run
+
+
+def split_in_the_middle(terms: Terms, steps: Steps) -> Any:
     """Each half is summed for itself, by recursion."""
-    if len(terms) < 2:
-        return terms[0]
-    middle = len(terms) // 2
-    return adder.add(split_in_the_middle(terms[:middle], adder), split_in_the_middle(terms[middle:], adder))
+    return in_two(split_in_the_middle, split_in_the_middle)(terms, steps) if len(terms) > 1 else terms[0]
 
 
-def two_halves(terms: Terms, adder: Adder) -> Any:
-    """A fold of the first half and a fold of the second."""
-    if len(terms) < 2:
-        return terms[0]
-    middle = len(terms) // 2
-    return adder.add(fold(terms[:middle], adder), fold(terms[middle:], adder))
-
-
-def even_and_odd(terms: Terms, adder: Adder) -> Any:
-    """The terms of even index in turn, then those of odd index."""
-    return fold([*terms[::2], *terms[1::2]], adder)
-
-
-def power_and_rest(terms: Terms, adder: Adder) -> Any:
-    """Add the largest power of two of terms by neighbours, then the rest, split in the middle."""
-    power = 1 << (len(terms).bit_length() - 1)
-    whole = pairwise(terms[:power], adder)
-    return whole if power == len(terms) else adder.add(whole, split_in_the_middle(terms[power:], adder))
-
-
-def ascending(terms: Terms, adder: Adder) -> Any:
-    """A fold by ascending magnitude."""
-    return fold(sorted(terms, key=adder.size), adder)
-
-
-def at_once(terms: Terms, adder: Adder) -> Any:
-    """The exact sum, rounded once."""
-    return adder.join(terms)
-
-
-def kahan(terms: Terms, adder: Adder) -> Any:
+def kahan(terms: Terms, steps: Steps) -> Any:
     """A left fold that carries the part that each addition loses."""
     total, lost = terms[0], None
     for term in terms[1:]:
-        corrected = term if lost is None else adder.subtract(term, lost)
-        following = adder.add(total, corrected)
-        gained = adder.subtract(following, total)
-        lost = adder.subtract(gained, corrected) if adder.size(following) < math.inf else None
+        corrected = term if lost is None else steps.subtract(term, lost)
+        following = steps.add(total, corrected)
+        gained = steps.subtract(following, total)
+        lost = steps.subtract(gained, corrected) if steps.size(following) < math.inf else None
         total = following
     return total
 
 
-def numpy(terms: Terms, adder: Adder) -> Any:
+def numpy(terms: Terms, steps: Steps) -> Any:
     """Add as numpy does along contiguous memory: eight lanes in blocks of up to 128 terms, larger rows split."""
     count = len(terms)
     if count < 8:
-        return fold(terms, adder)
+        return fold(terms, steps)
     if count > 128:
-        middle = count // 2 - count // 2 % 8
-        return adder.add(numpy(terms[:middle], adder), numpy(terms[middle:], adder))
+        return in_two(numpy, numpy, lambda count: count // 2 - count // 2 % 8)(terms, steps)
     whole = count - count % 8
-    lanes = [fold(terms[lane:whole:8], adder) for lane in range(8)]
-    return fold([pairwise(lanes, adder), *terms[whole:]], adder)
+    return fold([lanes(8)(terms[:whole], steps), *terms[whole:]], steps)
 
 
 def blocks(size: int, across: Run = fold) -> Run:
     """A fold of each block of consecutive terms; the blocks are then added in the order `across`."""
 
-    def run(terms: Terms, adder: Adder) -> Any:
-        return across([fold(terms[at : at + size], adder) for at in range(0, len(terms), size)], adder)
+    def run(terms: Terms, steps: Steps) -> Any:
+        return across([fold(terms[at : at + size], steps) for at in range(0, len(terms), size)], steps)
 
     return run
 
@@ -191,8 +123,8 @@ def blocks(size: int, across: Run = fold) -> Run:
 def lanes(count: int, across: Run = pairwise) -> Run:
     """Add term i to partial result i mod `count`; then add the partial results in the order `across`."""
 
-    def run(terms: Terms, adder: Adder) -> Any:
-        return across([fold(terms[lane::count], adder) for lane in range(min(count, len(terms)))], adder)
+    def run(terms: Terms, steps: Steps) -> Any:
+        return across([fold(terms[lane::count], steps) for lane in range(min(count, len(terms)))], steps)
 
     return run
 
@@ -200,10 +132,10 @@ def lanes(count: int, across: Run = pairwise) -> Run:
 def fused(size: int) -> Run:
     """Add so many terms at once to a running total, exactly, as tensor cores do."""
 
-    def run(terms: Terms, adder: Adder) -> Any:
-        total = adder.join(terms[:size])
+    def run(terms: Terms, steps: Steps) -> Any:
+        total = steps.join(terms[:size])
         for at in range(size, len(terms), size):
-            total = adder.join([total, *terms[at : at + size]])
+            total = steps.join([total, *terms[at : at + size]])
         return total
 
     return run
@@ -212,10 +144,10 @@ def fused(size: int) -> Run:
 def tensor_core(size: int) -> Run:
     """Add so many products at once to a running total from the start value, aligned and truncated."""
 
-    def run(terms: Terms, adder: Adder) -> Any:
+    def run(terms: Terms, steps: Steps) -> Any:
         total = terms[0]
         for at in range(1, len(terms), size):
-            total = adder.align([total, *terms[at : at + size]], ALIGNED_BITS)
+            total = steps.align([total, *terms[at : at + size]], ALIGNED_BITS)
         return total
 
     return run
@@ -228,19 +160,31 @@ SIZES = (4, 8, 16, 32, 64)
 ORDERS: Mapping[str, Order] = {
     "fold": Order("a left fold of the sum", fold),
     "pairwise": Order("the pairwise tree of the sum", pairwise),
-    "backwards": Order("a fold of the sum from the last term to the first", backwards),
-    "two_halves": Order("a fold of each half of the terms", two_halves),
+    "backwards": Order(
+        "a fold of the sum from the last term to the first", lambda terms, steps: fold(terms[::-1], steps)
+    ),
+    "two_halves": Order("a fold of each half of the terms", in_two(fold, fold)),
     "split_in_the_middle": Order("a sum that splits its terms in the middle", split_in_the_middle),
     "strided_halves": Order("a sum of the first half and the second, repeatedly", strided_halves),
-    "even_and_odd": Order("a fold of the even terms and then of the odd ones", even_and_odd),
-    "ring": Order("a fold of the sum that begins at the second term", ring),
-    "tail_first": Order("a sum of neighbours from the end", tail_first),
-    "without_tail": Order("a sum of neighbours, an odd one left out each time", without_tail),
-    "power_and_rest": Order("a tree over the largest power of two and then the rest", power_and_rest),
+    "even_and_odd": Order(
+        "a fold of the even terms and then of the odd ones",
+        lambda terms, steps: fold([*terms[::2], *terms[1::2]], steps),
+    ),
+    "ring": Order(
+        "a fold of the sum that begins at the second term", lambda terms, steps: fold([*terms[1:], *terms[:1]], steps)
+    ),
+    "tail_first": Order("a sum of neighbours from the end", partial(pairwise, tail="first")),
+    "without_tail": Order("a sum of neighbours, an odd one left out each time", partial(pairwise, tail="left out")),
+    "power_and_rest": Order(
+        "a tree over the largest power of two and then the rest",
+        in_two(pairwise, split_in_the_middle, lambda count: 1 << (count.bit_length() - 1)),
+    ),
     "numpy": Order("a sum as numpy adds, by eight lanes in blocks of 128", numpy),
-    "ascending": Order("a fold of the sum by ascending magnitude", ascending),
+    "ascending": Order(
+        "a fold of the sum by ascending magnitude", lambda terms, steps: fold(sorted(terms, key=steps.size), steps)
+    ),
     "kahan": Order("Kahan's compensated sum", kahan),
-    "at_once": Order("an exact sum that is rounded once", at_once),
+    "at_once": Order("an exact sum that is rounded once", lambda terms, steps: steps.join(terms)),
     **{f"blocks_of_{size}": Order(f"a sum by blocks of {size} terms", blocks(size)) for size in SIZES},
     **{
         f"paired_blocks_of_{size}": Order(f"a pairwise sum of blocks of {size} terms", blocks(size, pairwise))
@@ -401,7 +345,7 @@ class Steps:
         return self.round(exact.add(_value(x), _value(y)))
 
     def join(self, terms: Sequence[Any]) -> Value:
-        """The exact sum, rounded once."""
+        """Return the exact sum, rounded once."""
         return self.round(reduce(exact.add, map(_value, terms)))
 
     def align(self, terms: Sequence[Any], bits: int) -> Value:

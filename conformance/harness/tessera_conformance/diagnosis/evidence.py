@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +19,8 @@ from tessera_conformance.diagnosis.kernels import Call
 from tessera_conformance.oracle import FUNCTIONS, bounds
 from tessera_conformance.oracle.exact import COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
+from tessera_conformance.vectors import Vector, load
+from tessera_conformance.vectors.files import VectorProblem
 
 # The distance of two answers, counted in bits, and the comparison of an answer with a hypothesis.
 #
@@ -37,12 +39,16 @@ FEWEST_BITS_OF_TWO = 32
 """The same for two departures together: there are thousands of pairs."""
 
 
+def float_form(dtype: str) -> FloatFormat | None:
+    """Return the format of a dtype's floats, or of the parts of its complex numbers; None for integers."""
+    form = FORMATS[COMPONENTS.get(dtype, dtype)]
+    return form if isinstance(form, FloatFormat) else None
+
+
 def steps_between(one: int, other: int, dtype: str) -> int:
     """Return the distance of two codes, in steps between neighbouring numbers."""
-    form = FORMATS[COMPONENTS.get(dtype, dtype)]
-    if not isinstance(form, FloatFormat):
-        return abs(one - other)
-    return abs(_position(one, form) - _position(other, form))
+    form = float_form(dtype)
+    return abs(one - other) if form is None else abs(_position(one, form) - _position(other, form))
 
 
 def bits_between(one: int, other: int, dtype: str) -> int:
@@ -52,12 +58,16 @@ def bits_between(one: int, other: int, dtype: str) -> int:
 
 def codes_of(x: Tensor) -> Sequence[int]:
     """Return the codes of a tensor, with the canonical one for every NaN."""
-    form = FORMATS[COMPONENTS.get(x.dtype, x.dtype)]
-    codes: list[int] = x.words().tolist()
-    if not isinstance(form, FloatFormat):
+    form, codes = float_form(x.dtype), list[int](x.words().tolist())
+    if form is None:
         return codes
     infinity, sign = form.largest_code + form.has_infinity, form.sign_bit - 1
     return [form.nan_code if code & sign > infinity else code for code in codes]
+
+
+def differing(found: Tensor, right: Tensor) -> list[tuple[int, int]]:
+    """Return the actual and the right code of each differing element."""
+    return [(one, other) for one, other in zip(codes_of(found), codes_of(right), strict=True) if one != other]
 
 
 def _position(code: int, form: FloatFormat) -> int:
@@ -100,15 +110,8 @@ def within_bounds(questions: Sequence[Differing]) -> bool:
     """
     if sum(right.size for _, _, right in questions) > MOST_ENCLOSED:
         return False
-    pairs = [
-        (one, other, right.dtype)
-        for _, found, right in questions
-        for one, other in zip(codes_of(found), codes_of(right), strict=True)
-        if one != other
-    ]
-    return not any(is_special(*pair) for pair in pairs) and all(
-        _is_enclosed(call, found) for call, found, _ in questions
-    )
+    special = any(is_special(*pair, right.dtype) for _, found, right in questions for pair in differing(found, right))
+    return not special and all(_is_enclosed(call, found) for call, found, _ in questions)
 
 
 def _is_enclosed(call: Call, actual: Tensor) -> bool:
@@ -127,11 +130,7 @@ def _is_enclosed(call: Call, actual: Tensor) -> bool:
 
 
 def _histogram(questions: Sequence[Differing]) -> str:
-    counted: Counter[str] = Counter()
-    for _, actual, right in questions:
-        for one, other in zip(codes_of(actual), codes_of(right), strict=True):
-            if one != other:
-                counted[_kind(one, other, right.dtype)] += 1
+    counted = Counter(_kind(*pair, right.dtype) for _, actual, right in questions for pair in differing(actual, right))
     order = [*(name for _, name in RANGES), "more"]
     numbers = [f"{counted[name]} by {name}" for name in order if counted[name]]
     special = [f"{number} {name}" for name, number in counted.items() if name not in order]
@@ -141,8 +140,8 @@ def _histogram(questions: Sequence[Differing]) -> str:
 
 def is_special(actual: int, right: int, dtype: str) -> str:
     """Return the special value that distinguishes two codes, in words; "" if both are numbers."""
-    form = FORMATS[COMPONENTS.get(dtype, dtype)]
-    if not isinstance(form, FloatFormat):
+    form = float_form(dtype)
+    if form is None:
         return ""
     sizes = [code & (form.sign_bit - 1) for code in (actual, right)]
     if max(sizes) > form.largest_code:
@@ -211,82 +210,43 @@ def _lines(mask: np.ndarray, axis: int) -> int:
     return int(lines.reshape(-1, lines.shape[-1]).any(axis=0).sum())
 
 
-# The golden vectors for a diagnosis: the function of the oracle for a program.
-#
-# Only the files of the cases in question are read, and their hashes are not checked: the questions and answers in a
-# report count. The package of the vectors runs on the executor, which is a layer above the reports, and is not
-# imported.
-
-
-@dataclass(frozen=True)
-class Golden:
-    """A golden vector; its tensors are messages."""
-
-    comment: str
-    operation: str
-    operands: Sequence[str]
-    arguments: Mapping[str, Any]
-    inputs: Mapping[str, Any]
-    expected: Any
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """The operands in the order in which the oracle takes them. Raises `MalformedTensor`: one has its own file."""
-        tensors: list[Tensor] = from_wire([self.inputs[name] for name in self.operands])
-        return tensors
-
-
-def golden_vector(case: str, title: str) -> Golden | None:
-    """Return the golden vector of a case, or None if it has none."""
-    if "/golden" not in case:
-        return None
-    beginning, _, rest = case.rpartition("/golden")
-    name = rest.partition("/")[2]
-    for path in _files(PurePosixPath(beginning).parent.as_posix(), PurePosixPath(beginning).name):
-        vector = _vectors(path).get(name)
-        if vector is not None and vector.comment == title:
-            return vector
-    return None
-
-
-@cache
-def _files(chapter: str, name: str) -> Sequence[Path]:
-    """Yield the files that may hold the vectors of a file of cases: those of the chapter with its name in theirs."""
-    files = (vectors_directory() / chapter).glob("*.jsonl")
-    return sorted((path for path in files if name in slug(path.stem)), key=lambda path: (len(path.stem), path.stem))
-
-
-@cache
-def _vectors(path: Path) -> Mapping[str, Golden]:
-    """Return the vectors of a file by the last part of their case's id."""
-    lines = path.read_text(encoding="utf-8").splitlines()[1:]
-    return {slug(name): vector for name, vector in (_vector(line, path.parent) for line in lines)}
-
-
-def _vector(line: str, folder: Path) -> tuple[str, Golden]:
-    case = json.loads(line, object_hook=lambda entry: _placed(entry, folder))
-    origin, params = case["provenance"], case["call"]["params"]
-    inputs = params.get("inputs", {})
-    named = inputs if isinstance(inputs, dict) else {str(place): operand for place, operand in enumerate(inputs)}
-    operation = origin["independent"].removeprefix("oracle.")
-    expected = case["expected"]["outputs"][0]
-    return case["name"], Golden(case["comment"], operation, origin["operands"], origin["arguments"], named, expected)
-
-
-def _placed(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Return an object of a line; a tensor in a file names it by its full path."""
-    return entry | {"file": str(folder / entry["file"])} if "file" in entry and "sha256" in entry else entry
-
-
 # The questions that the lines of a report answer wrongly: operation, operands, right and actual answer.
 #
 # The exchanges of a case hold the operands and the answer. The golden vector of a case identifies its program: it names
-# the function of the oracle that confirmed it. Vectors are read by topic, and only for programs.
+# the function of the oracle that confirmed it.
 
 
 Line = Mapping[str, Any]
-Vectors = Callable[[str, str], Golden | None]
-"""Maps a case and its title to its golden vector."""
+
+
+def golden_vector(line: Line) -> Vector | None:
+    """Return the golden vector of a case, or None if it has none."""
+    beginning, golden, rest = line["case"].rpartition("/golden")
+    place = PurePosixPath(beginning)
+    vectors = _vectors(place.parent.as_posix(), place.name) if golden else {}
+    return vectors.get((rest.partition("/")[2], line["title"]))
+
+
+@cache
+def _vectors(chapter: str, name: str) -> Mapping[tuple[str, str], Vector]:
+    """Return the vectors for a file of cases, by the last part of a case's id and its title.
+
+    They are in the files of the chapter with its name in theirs; those with the shortest names count first.
+    """
+    stems = [path.stem for path in (vectors_directory() / chapter).glob("*.jsonl") if name in slug(path.stem)]
+    vectors: dict[tuple[str, str], Vector] = {}
+    for stem in sorted(stems, key=lambda stem: (len(stem), stem), reverse=True):
+        with suppress(VectorProblem):  # a report is diagnosed without a damaged file
+            vectors |= {(slug(vector.name), vector.comment): vector for vector in load(f"{chapter}/{stem}")}
+    return vectors
+
+
+def _call_in(vector: Vector) -> Call:
+    """Return the call of the oracle that confirmed a vector."""
+    check = vector.provenance.check
+    operands = [vector.call.inputs[name] for name in check.operands]
+    return Call(check.function.removeprefix("oracle."), operands, check.arguments)
+
 
 ONE_OPERATION = ("numerics.evaluate", "collectives.all_reduce")
 
@@ -330,26 +290,22 @@ class Asked:
     long: Long | None = None
 
 
-def asked(lines: Sequence[Line], vectors: Vectors) -> Iterator[Asked]:
+def asked(lines: Sequence[Line]) -> Iterator[Asked]:
     """Yield the arithmetic that each failing case called, in the order of the lines."""
     for line in lines:
         if line["verdict"] == "fail" and line["checks"] and _is_arithmetic(line["checks"][-1]):
-            question = _of_case(line, vectors)
+            question = _of_case(line)
             if question is not None:
                 yield question
 
 
-def passed(line: Line, operation: str, vectors: Vectors) -> Question | None:
+def passed(line: Line, operation: str) -> Question | None:
     """Return the question of a case that passed, by its golden vector, if it called the operation."""
-    vector = vectors(line["case"], line["title"])
-    if vector is None or vector.operation != operation:
+    vector = golden_vector(line)
+    if vector is None or vector.provenance.check.function != f"oracle.{operation}":
         return None
-    try:
-        call = Call(operation, vector.tensors, vector.arguments)
-        right = from_wire(vector.expected)
-    except MalformedTensor:
-        return None  # a large one, in a file of its own
-    return Question(line["case"], line["clauses"], call, right, right)
+    right = vector.expected[0]
+    return Question(line["case"], line["clauses"], _call_in(vector), right, right)
 
 
 def _is_arithmetic(check: Mapping[str, Any]) -> bool:
@@ -357,7 +313,7 @@ def _is_arithmetic(check: Mapping[str, Any]) -> bool:
     return not check["passed"] and check["kind"] in ("bits", "within", "equal")
 
 
-def _of_case(line: Line, vectors: Vectors) -> Asked | None:
+def _of_case(line: Line) -> Asked | None:
     answered = [exchange_ for exchange_ in line["exchanges"] if "returned" in exchange_["observation"]]
     answered = [answer for answer in answered if answer["method"] in (*ONE_OPERATION, "language.execute")]
     if not answered:
@@ -366,38 +322,37 @@ def _of_case(line: Line, vectors: Vectors) -> Asked | None:
     operation = ""
     for exchange in answered:
         try:
-            call = _call_of(line, exchange, vectors)
+            call = _call_of(line, exchange)
             if call is None:
                 continue
             operation = call.operation
             questions += _questions(line, exchange, call, alone=len(answered) == 1)
         except MalformedTensor:
-            return _long_case(line, exchange, operation, vectors)
+            return _long_case(line, exchange, operation)
         except (LookupError, TypeError, AttributeError):
             return None  # the run accepts no such answer
     return Asked(line["case"], operation, questions) if operation else None
 
 
-def _long_case(line: Line, exchange: Line, operation: str, vectors: Vectors) -> Asked:
+def _long_case(line: Line, exchange: Line, operation: str) -> Asked:
     """Return a case whose tensors the report shortens, with its vector's operands if these have the same hashes."""
-    vector = vectors(line["case"], line["title"])
+    vector = golden_vector(line)
     unknown = Asked(line["case"], operation, too_long=True)
-    if vector is None or vector.operation != operation:
+    if vector is None or vector.provenance.check.function != f"oracle.{operation}":
         return unknown
-    try:
-        inputs, right = vector.tensors, from_wire(vector.expected)
-    except MalformedTensor:
-        return unknown
+    call, right = _call_in(vector), vector.expected[0]
     asked_of = exchange["params"]["inputs"]
-    values = [asked_of[name] for name in vector.operands] if isinstance(asked_of, Mapping) else asked_of
-    if len(values) != len(inputs) or any(_hash(one) != other.sha256 for one, other in zip(values, inputs, strict=True)):
+    values = (
+        [asked_of[name] for name in vector.provenance.check.operands] if isinstance(asked_of, Mapping) else asked_of
+    )
+    if list(map(_hash, values)) != [operand.sha256 for operand in call.inputs]:
         return unknown
-    call, output = Call(operation, inputs, vector.arguments), exchange["observation"]["returned"]["outputs"][0]
+    output = exchange["observation"]["returned"]["outputs"][0]
     try:
         question = Question(line["case"], line["clauses"], call, from_wire(output), right)
         return Asked(line["case"], operation, [question])
     except MalformedTensor:
-        return Asked(line["case"], operation, too_long=True, long=Long(line["case"], call, right, _hash(output)))
+        return replace(unknown, long=Long(line["case"], call, right, _hash(output)))
 
 
 def _hash(message: Any) -> str:
@@ -416,7 +371,7 @@ def _questions(line: Line, exchange: Line, call: Call, *, alone: bool) -> Iterat
         yield Question(line["case"], line["clauses"], replace(call, inputs=inputs), outputs[0], right)
 
 
-def _call_of(line: Line, exchange: Line, vectors: Vectors) -> Call | None:
+def _call_of(line: Line, exchange: Line) -> Call | None:
     """Return the call of an exchange with the report's tensors; None if the oracle has no such function."""
     params = exchange["params"]
     if exchange["method"] == "numerics.evaluate":
@@ -424,8 +379,10 @@ def _call_of(line: Line, exchange: Line, vectors: Vectors) -> Call | None:
     elif exchange["method"] == "collectives.all_reduce":
         call = Call("all_reduce", params["inputs"], {"op": params["op"]})
     else:
-        vector = vectors(line["case"], line["title"])
-        if vector is None or set(vector.operands) - set(params.get("inputs", {})):
+        vector = golden_vector(line)
+        check = None if vector is None else vector.provenance.check
+        if check is None or set(check.operands) - set(params.get("inputs", {})):
             return None
-        call = Call(vector.operation, [params["inputs"][name] for name in vector.operands], vector.arguments)
+        operands = [params["inputs"][name] for name in check.operands]
+        call = Call(check.function.removeprefix("oracle."), operands, check.arguments)
     return call if f"oracle.{call.operation}" in FUNCTIONS else None

@@ -72,10 +72,12 @@ class Work(Steps):
         reread = read == "both" or (read == "left" and place == 0) or (read == "right" and place == 1)
         return [values[at] for at in by_columns(x.shape)] if reread else values
 
-    def axis(self) -> int:
-        """Return the axis of the call, or the one that the implementation uses instead."""
-        axis: int = self.call.arguments.get("axis", -1)
-        return {"last_axis": -1, "first_axis": 0}.get(self.form, axis)
+    def rows(self) -> Iterator[tuple[Sequence[int], list[Value]]]:
+        """Yield the places and elements of each line along the axis, or along the one that the implementation uses."""
+        values = self.values()
+        axis: int = {"last_axis": -1, "first_axis": 0}.get(self.form, self.call.arguments.get("axis", -1))
+        for line in along(self.call.inputs[0].shape, axis).places:
+            yield line, [values[at] for at in line]
 
     def stored(self, value: Value, dtype: str) -> Value:
         """Return a value as a tensor of that dtype stores it."""
@@ -199,9 +201,8 @@ class _Multiplier(Work):
 
 def _reduced(work: Work, reduction: Callable[[list[Value]], Value], *, nonfinite: bool = False) -> Codes:
     """Yield a result for each line along the axis."""
-    values, dtype = work.values(), work.call.dtype
-    for place, line in enumerate(along(work.call.inputs[0].shape, work.call.arguments.get("axis", -1)).places):
-        yield place, work.code(reduction([values[at] for at in line]), dtype, nonfinite=nonfinite)
+    for place, (_, row) in enumerate(work.rows()):
+        yield place, work.code(reduction(row), work.call.dtype, nonfinite=nonfinite)
 
 
 def _all_reduce(work: Work) -> Codes:
@@ -212,31 +213,25 @@ def _all_reduce(work: Work) -> Codes:
 
 
 def _softmax(work: Work) -> Codes:
-    values, shape = work.values(), work.call.inputs[0].shape
-    whole = greatest(values) if work.form == "maximum_of_all" and values else ZERO
-    for line in along(shape, work.axis()).places:
-        results = softmax_row(work, [values[at] for at in line], whole)
-        yield from ((at, work.code(value, work.call.dtype)) for at, value in zip(line, results, strict=True))
+    rows = list(work.rows())
+    whole = greatest([value for _, row in rows for value in row]) if work.form == "maximum_of_all" and rows else ZERO
+    for line, row in rows:
+        for at, value in zip(line, softmax_row(work, row, whole), strict=True):
+            yield at, work.code(value, work.call.dtype)
 
 
 def softmax_row(work: Steps, row: Sequence[Value], whole: Value = ZERO) -> list[Value]:
     """Return the softmax of one row; `whole` is subtracted instead of its own maximum, if the form says so."""
     form = work.departure.form
-    largest = {"no_maximum": ZERO, "maximum_of_all": whole}.get(form) or (
-        ZERO if form in ("no_maximum", "maximum_of_all") else greatest(list(row))
-    )
-    shifted = [work.subtract(value, largest) for value in row] if form != "no_maximum" else list(row)
-    powers = [exponential(work, value) for value in shifted]
+    if form != "no_maximum":
+        largest = whole if form == "maximum_of_all" else greatest(list(row))
+        row = [work.subtract(value, largest) for value in row]
+    powers = [by_exp2(work, value) if form == "exp_by_exp2" else work.function("exp", value) for value in row]
     total = work.total(powers, "pairwise")
     if form == "times_reciprocal":
         inverse = work.divide(ONE, total)
         return [work.multiply(power, inverse) for power in powers]
     return [work.divide(power, total) for power in powers]
-
-
-def exponential(work: Steps, value: Value) -> Value:
-    """e to the power of a value, or 2 to the power of its multiple."""
-    return by_exp2(work, value) if work.departure.form == "exp_by_exp2" else work.function("exp", value)
 
 
 def by_exp2(work: Steps, value: Value) -> Value:
@@ -327,11 +322,9 @@ def _attention_rows(work: Work, rounding: Callable[[Value], Value], scale: Value
 
 
 def _normalized(work: Work, *, centre: bool) -> Codes:
-    values, gamma = work.values(), work.values(1)
-    beta = work.values(2) if centre else None
+    gamma, beta = work.values(1), work.values(2) if centre else None
     epsilon = work.constant(work.call.arguments.get("eps", 1e-5 if centre else 1e-6))
-    for line in along(work.call.inputs[0].shape, work.axis()).places:
-        row = [values[at] for at in line]
+    for line, row in work.rows():
         middle = average(work, row) if centre else ZERO
         centred = [work.subtract(value, middle) for value in row] if centre else row
         spread = _spread(work, row, centred, middle)
@@ -366,48 +359,48 @@ def _unit(work: Steps, value: Value, spread: Value, epsilon: Value) -> Value:
 # Element by element
 
 
-def _binary(compute: Callable[[Value, Value], Value]) -> Kernel:
+def _elementwise(compute: Callable[..., Value], *, nonfinite: bool = False) -> Kernel:
+    """Return a kernel that rounds each result once; `compute` takes the work and an element of each operand."""
+
     def kernel(work: Work) -> Codes:
-        for place, (x, y) in enumerate(_pairs(work)):
-            yield place, work.code(compute(x, y), work.call.dtype)
+        for place, values in enumerate(_elements(work)):
+            yield place, work.code(compute(work, *values), work.call.dtype, nonfinite=nonfinite)
 
     return kernel
 
 
-def _pairs(work: Work) -> list[tuple[Value, Value]]:
-    a, b = (tensor_of(x.dtype, x.shape, work.values(at), nonfinite=True) for at, x in enumerate(work.call.inputs[:2]))
-    return paired(a, b)[1]
+def _elements(work: Work) -> list[tuple[Value, ...]]:
+    """Return the elements of the operands that belong together; the first two are broadcast."""
+    inputs = work.call.inputs
+    if len(inputs) == 1:
+        return [(value,) for value in work.values()]
+    a, b = (tensor_of(x.dtype, x.shape, work.values(at), nonfinite=True) for at, x in enumerate(inputs[:2]))
+    pairs = paired(a, b)[1]
+    if len(inputs) == 2:
+        return list(pairs)
+    return [(x, y, z) for (x, y), z in zip(pairs, work.values(2), strict=True)]
 
 
-def _divide(work: Work) -> Codes:
+def _quotient(work: Work, x: Value, y: Value) -> Value:
     form = FORMATS[work.call.dtype]
-    for place, (x, y) in enumerate(_pairs(work)):
-        if isinstance(form, IntegerFormat):
-            quotient = exact.finite(x) / exact.finite(y)
-            value: Value = Fraction(quotient.__floor__() if work.form == "floor" else int(quotient))
-        elif work.form == "times_reciprocal":
-            value = exact.multiply(x, form.round(exact.divide(ONE, y)))
-        else:
-            value = exact.divide(x, y)
-        yield place, work.code(value, work.call.dtype)
+    if isinstance(form, IntegerFormat):
+        quotient = exact.finite(x) / exact.finite(y)
+        return Fraction(quotient.__floor__() if work.form == "floor" else int(quotient))
+    if work.form == "times_reciprocal":
+        return exact.multiply(x, form.round(exact.divide(ONE, y)))
+    return exact.divide(x, y)
 
 
 def _scale(work: Work) -> Codes:
     factor = Fraction(work.call.arguments["factor"])
-    form = FORMATS[work.call.dtype]
-    written_factor = factor if work.form == "wide_literal" else FORMATS["fp32"].round(factor)
-    literal = written_factor if work.form in ("wide_literal", "fp32_literal") else form.round(factor)
-    for place, value in enumerate(work.values()):
-        yield place, work.code(exact.multiply(value, literal), work.call.dtype)
+    form = FORMATS["fp32" if work.form == "fp32_literal" else work.call.dtype]
+    literal = factor if work.form == "wide_literal" else form.round(factor)
+    return _elementwise(lambda work, value: exact.multiply(value, literal))(work)
 
 
-def _multiply_add(work: Work) -> Codes:
-    addends = work.values(2)
-    for place, (x, y) in enumerate(_pairs(work)):
-        product = exact.multiply(x, y)
-        if work.departure.product != "fused":
-            product = work.stored(product, work.call.dtype)
-        yield place, work.code(exact.add(product, addends[place]), work.call.dtype)
+def _multiply_add(work: Work, x: Value, y: Value, addend: Value) -> Value:
+    product = exact.multiply(x, y)
+    return exact.add(product if work.departure.product == "fused" else work.stored(product, work.call.dtype), addend)
 
 
 def _cast(work: Work) -> Codes:
@@ -434,7 +427,9 @@ def _integer(value: Value, target: IntegerFormat, form: str) -> int:
     return target.encode(Fraction(whole) if form == "wraps" else limited(Fraction(whole), target))
 
 
-def _unary(name: str) -> Kernel:
+def _function(name: str) -> Kernel:
+    """Return the kernel of an elementary function."""
+
     def kernel(work: Work) -> Codes:
         dtype = work.call.dtype
         own = FORMATS[dtype]
@@ -443,31 +438,17 @@ def _unary(name: str) -> Kernel:
         departs = work.departure.changed & {"result", "through", "overflow"}
         steps = Work(work.call, work.departure | Departure(accumulator=work.departure.accumulator or OWN), work.budget)
         composed = COMPOSED.get((name, work.form))
-        for place, value in enumerate(work.values()):
+        for place, values in enumerate(_elements(work)):
             work.budget.spend(4)
             if composed:
-                result = composed(steps, value)
+                result = composed(steps, *values)
             elif work.departure.accumulator:
-                result = steps.function(name, value)
+                result = steps.function(name, *values)
             else:
-                result = function(name, WIDE if departs else own, value)
+                result = function(name, WIDE if departs else own, *values)
             yield place, work.code(result, dtype, nonfinite=nonfinite)
 
     return kernel
-
-
-def _pow(work: Work) -> Codes:
-    own = FORMATS[work.call.dtype]
-    assert isinstance(own, FloatFormat)
-    departs = work.departure.changed & {"result", "through", "overflow"}
-    steps = Work(work.call, work.departure | Departure(accumulator=work.departure.accumulator or OWN), work.budget)
-    for place, (x, y) in enumerate(_pairs(work)):
-        work.budget.spend(4)
-        if work.form == "by_logarithm":
-            result = steps.function("exp", steps.multiply(y, steps.function("log", x)))
-        else:
-            result = function("pow", WIDE if departs else own, x, y)
-        yield place, work.code(result, work.call.dtype)
 
 
 def _by_exp(s: Steps, x: Value) -> Value:
@@ -476,18 +457,11 @@ def _by_exp(s: Steps, x: Value) -> Value:
     return s.subtract(ONE, s.divide(Fraction(2), s.add(power, ONE)))
 
 
-def _log_of(base: str) -> Callable[[Steps, Value], Value]:
-    def compute(s: Steps, x: Value) -> Value:
-        return s.divide(s.function("log", x), s.function("log", Fraction(base)))
-
-    return compute
-
-
-COMPOSED: Mapping[tuple[str, str], Callable[[Steps, Value], Value]] = {
+COMPOSED: Mapping[tuple[str, str], Callable[..., Value]] = {
     ("rsqrt", "composed"): lambda s, x: s.divide(ONE, s.function("sqrt", x)),
     ("expm1", "composed"): lambda s, x: s.subtract(s.function("exp", x), ONE),
     ("log1p", "composed"): lambda s, x: s.function("log", s.add(ONE, x)),
-    ("log2", "composed"): _log_of("2"),
+    ("log2", "composed"): lambda s, x: s.divide(s.function("log", x), s.function("log", Fraction(2))),
     ("exp2", "composed"): lambda s, x: s.function("exp", s.multiply(x, s.function("log", Fraction(2)))),
     ("exp", "composed"): by_exp2,
     ("tan", "composed"): lambda s, x: s.divide(s.function("sin", x), s.function("cos", x)),
@@ -499,6 +473,7 @@ COMPOSED: Mapping[tuple[str, str], Callable[[Steps, Value], Value]] = {
         HALF, s.add(s.function("exp", x), s.function("exp", exact.negate(x)))
     ),
     ("sqrt", "composed"): lambda s, x: s.multiply(x, s.function("rsqrt", x)),
+    ("pow", "by_logarithm"): lambda s, x, y: s.function("exp", s.multiply(y, s.function("log", x))),
 }
 """Functions composed of others, every step rounded."""
 
@@ -546,39 +521,24 @@ def _gelu(work: Work, x: Value) -> Value:
 # Choices
 
 
-def _number_wins(better: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
-    def pick(x: Value, y: Value) -> Value:
-        return y if x is NAN else x if y is NAN else better(x, y)
-
-    return pick
-
-
-def _compared(sign: int, *, first_stays: bool) -> Callable[[Value, Value], Value]:
-    """Return `x > y ? x : y` for sign 1, `x < y ? x : y` for -1; or `y > x ? y : x`, which prefers the first."""
-
-    def pick(x: Value, y: Value) -> Value:
-        if first_stays:
-            return y if exact.compare(y, x) == sign else x
-        return x if exact.compare(x, y) == sign else y
-
-    return pick
-
-
+@cache
 def chooser(largest: bool, form: str) -> Callable[[Value, Value], Value]:
     """Return the function for the larger or smaller of two, with the form's rule for NaN and zeros."""
     plain, sign = (exact.maximum, 1) if largest else (exact.minimum, -1)
-    rules = {
-        "nan_ignored": _number_wins(plain),
-        "first_unless_better": _compared(sign, first_stays=True),
-        "second_unless_better": _compared(sign, first_stays=False),
+    rules: Mapping[str, Callable[[Value, Value], Value]] = {
+        "nan_ignored": lambda x, y: y if x is NAN else x if y is NAN else plain(x, y),
+        "first_unless_better": lambda x, y: y if exact.compare(y, x) == sign else x,
+        "second_unless_better": lambda x, y: x if exact.compare(x, y) == sign else y,
     }
     return rules.get(form, plain)
 
 
 def _extreme(*, largest: bool) -> Kernel:
+    """Return the kernel of the largest or smallest element of each line."""
+    bound = NEGATIVE_INFINITY if largest else INFINITY
+
     def kernel(work: Work) -> Codes:
         pick = chooser(largest, work.form)
-        bound = NEGATIVE_INFINITY if largest else INFINITY
 
         def reduction(row: list[Value]) -> Value:
             values: list[Value] = list(work.kept(row))
@@ -592,9 +552,7 @@ def _extreme(*, largest: bool) -> Kernel:
 
 
 def _argmax(work: Work) -> Codes:
-    values = work.values()
-    for place, line in enumerate(along(work.call.inputs[0].shape, work.call.arguments.get("axis", -1)).places):
-        row = [values[at] for at in line]
+    for place, (_, row) in enumerate(work.rows()):
         numbers = [value for value in row if value is not NAN]
         ignored = work.form == "nan_ignored" and bool(numbers)
         target = greatest(numbers) if ignored else NAN if NAN in row else greatest(row)
@@ -602,25 +560,13 @@ def _argmax(work: Work) -> Codes:
         yield place, places[-1 if work.form == "last" else 0]
 
 
-def _chosen(*, largest: bool) -> Kernel:
-    def kernel(work: Work) -> Codes:
-        pick = chooser(largest, work.form)
-        for place, (x, y) in enumerate(_pairs(work)):
-            yield place, work.code(pick(x, y), work.call.dtype, nonfinite=True)
-
-    return kernel
+def _chosen(largest: bool) -> Kernel:
+    """Return the kernel of the larger or smaller of two; the second of relu is zero."""
+    return _elementwise(lambda work, x, y=ZERO: chooser(largest, work.form)(x, y), nonfinite=True)
 
 
-def _relu(work: Work) -> Codes:
-    pick = chooser(True, work.form)
-    for place, value in enumerate(work.values()):
-        yield place, work.code(pick(value, ZERO), work.call.dtype, nonfinite=True)
-
-
-def _negate(work: Work) -> Codes:
-    for place, value in enumerate(work.values()):
-        result = exact.subtract(ZERO, value) if work.form == "from_zero" else exact.negate(value)
-        yield place, work.code(result, work.call.dtype, nonfinite=True)
+def _negative(work: Work, value: Value) -> Value:
+    return exact.subtract(ZERO, value) if work.form == "from_zero" else exact.negate(value)
 
 
 KERNELS: Mapping[str, Kernel] = {
@@ -635,23 +581,22 @@ KERNELS: Mapping[str, Kernel] = {
     "attention": _attention,
     "layer_norm": partial(_normalized, centre=True),
     "rms_norm": partial(_normalized, centre=False),
-    "add": _binary(exact.add),
-    "subtract": _binary(exact.subtract),
-    "multiply": _binary(exact.multiply),
-    "divide": _divide,
+    "add": _elementwise(lambda work, x, y: exact.add(x, y)),
+    "subtract": _elementwise(lambda work, x, y: exact.subtract(x, y)),
+    "multiply": _elementwise(lambda work, x, y: exact.multiply(x, y)),
+    "divide": _elementwise(_quotient),
     "scale": _scale,
-    "multiply_add": _multiply_add,
+    "multiply_add": _elementwise(_multiply_add),
     "cast": _cast,
-    **{name: _unary(name) for name in OPERATIONS if name != "pow"},
-    "pow": _pow,
+    **{name: _function(name) for name in OPERATIONS},
     "sigmoid": _activation(_sigmoid),
     "silu": _activation(_silu),
     "gelu": _activation(_gelu),
     "max": _extreme(largest=True),
     "min": _extreme(largest=False),
     "argmax": _argmax,
-    "maximum": _chosen(largest=True),
-    "minimum": _chosen(largest=False),
-    "relu": _relu,
-    "negate": _negate,
+    "maximum": _chosen(True),
+    "minimum": _chosen(False),
+    "relu": _chosen(True),
+    "negate": _elementwise(_negative, nonfinite=True),
 }

@@ -31,12 +31,12 @@ from tessera_conformance.diagnosis.evidence import (
     Line,
     Long,
     Question,
-    Vectors,
     asked,
     bits_between,
     codes_of,
     description,
-    golden_vector,
+    differing,
+    float_form,
     is_special,
     lies_beyond,
     passed,
@@ -44,7 +44,7 @@ from tessera_conformance.diagnosis.evidence import (
     within_bounds,
 )
 from tessera_conformance.diagnosis.kernels import answer
-from tessera_conformance.oracle.exact import ACCUMULATORS, COMPONENTS, FORMATS, FloatFormat
+from tessera_conformance.oracle.exact import ACCUMULATORS
 from tessera_conformance.tensors import MalformedTensor, Tensor
 
 # Diagnoses of the arithmetic of failing cases: `diagnose(lines)` names hypotheses with exactly the observed bits.
@@ -90,10 +90,10 @@ class Diagnosis:
         return f"{len(self.cases)} of {self.failing} {cases}: {self.says}"
 
 
-def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Diagnosis]:
+def diagnose(lines: Sequence[Line]) -> list[Diagnosis]:
     """Return the diagnoses of the failing arithmetic in a report's observation lines, those of most cases first."""
     causes: dict[str, list[Asked]] = {}
-    for diagnosed in asked(lines, vectors):
+    for diagnosed in asked(lines):
         for operation in dict.fromkeys([diagnosed.operation, *(q.call.operation for q in diagnosed.questions)]):
             causes.setdefault(operation, []).append(diagnosed)
     diagnoses: list[Diagnosis] = []
@@ -101,7 +101,7 @@ def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Di
     ordered = sorted(causes.items(), key=lambda cause: (len(cause[1]), cause[0]))
     for number, (operation, cases) in enumerate(ordered):
         budget = Budget(min(MOST_STEPS, left // (len(ordered) - number)), MOST_SECONDS)
-        diagnoses += _Cause(operation, cases, lines, vectors, budget).diagnoses()
+        diagnoses += _Cause(operation, cases, lines, budget).diagnoses()
         left -= budget.taken
     return sorted(diagnoses, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))
 
@@ -109,12 +109,8 @@ def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Di
 class _Cause:
     """The failing cases that called one operation."""
 
-    def __init__(
-        self, operation: str, cases: Sequence[Asked], lines: Sequence[Line], vectors: Vectors, budget: Budget
-    ) -> None:
-        self.operation, self.cases = operation, cases
-        self.lines, self.vectors = lines, vectors
-        self.budget = budget
+    def __init__(self, operation: str, cases: Sequence[Asked], lines: Sequence[Line], budget: Budget) -> None:
+        self.operation, self.cases, self.lines, self.budget = operation, cases, lines, budget
         self.failing = 0
 
     def diagnoses(self) -> Iterator[Diagnosis]:
@@ -143,7 +139,7 @@ class _Cause:
         rest = [question for question in questions if question not in accounted]
         gave_up = gave_up or self.budget.left < 0
         faint = [] if gave_up else [question for question in rest if question.has_fit]
-        faint = faint if Explained(faint, []).evidence < FEWEST_BITS_OF_SOME else []
+        faint = faint if evidence_of(faint) < FEWEST_BITS_OF_SOME else []
         if faint:
             yield self._faint(faint)
         if left := [question for question in rest if question not in faint]:
@@ -180,7 +176,7 @@ class _Cause:
         comparisons = []
         for line in self.lines:
             if line["verdict"] == "pass" and line["case"].rsplit("/golden", 1)[0] in files:
-                question = passed(line, self.operation, self.vectors)
+                question = passed(line, self.operation)
                 comparisons += [] if question is None else [Compared(question, question.found, self.budget)]
         return sorted(comparisons, key=lambda candidate: candidate.question.work)
 
@@ -234,9 +230,9 @@ class _Cause:
         return self._diagnosis("", f"too few elements differ to name a cause{which}", ONE_ROUNDING, questions)
 
     def _undiagnosed(self, questions: Sequence[Compared], gave_up: bool) -> Diagnosis:
-        differing = [(question.question.call, question.question.found, question.right) for question in questions]
-        where = description(differing)
-        if within_bounds(differing):
+        unlike = [(question.question.call, question.question.found, question.right) for question in questions]
+        where = description(unlike)
+        if within_bounds(unlike):
             where += "; every answer is within its bound at the level fast, which can be claimed"
         end = f"; the diagnosis gave up after {self.budget.taken:,} steps" if gave_up else ""
         if (near := nearest(self.operation, questions)) is not None:
@@ -244,18 +240,10 @@ class _Cause:
         return self._diagnosis("", f"nothing in the catalogue has all these bits{where}{end}", ONE_ROUNDING, questions)
 
     def _diagnosis(
-        self,
-        name: str,
-        says: str,
-        clause: str,
-        questions: Sequence[Compared],
-        cases: Sequence[str] = (),
-        evidence: int = 0,
+        self, name: str, says: str, clause: str, questions: Sequence[Compared], cases: Sequence[str] = (), bits: int = 0
     ) -> Diagnosis:
-        clauses = self._clauses(clause, questions)
-        return Diagnosis(
-            self.operation, name, says, clauses, tuple(cases or _cases_of(questions)), self.failing, evidence
-        )
+        clauses, cases = self._clauses(clause, questions), tuple(cases or _cases_of(questions))
+        return Diagnosis(self.operation, name, says, clauses, cases, self.failing, bits)
 
     def _clauses(self, clause: str, questions: Sequence[Compared]) -> tuple[str, ...]:
         """Return the clause of a diagnosis, and those of its cases, most frequent first."""
@@ -329,16 +317,10 @@ class Compared:
         actual = self.question.found
         return (actual.dtype, actual.shape) == (self.right.dtype, self.right.shape)
 
-    def differing(self) -> Iterator[tuple[int, int, int]]:
-        """Return the actual and the right code of each differing element, and its bits of evidence."""
-        for actual, right in zip(self.found_codes, self.right_codes, strict=True):
-            if actual != right:
-                yield actual, right, bits_between(actual, right, self.right.dtype)
-
     @cached_property
     def bits(self) -> int:
         """The evidence of all elements."""
-        return sum(bits for _, _, bits in self.differing())
+        return sum(bits_between(*pair, self.right.dtype) for pair in differing(self.question.found, self.right))
 
     @property
     def has_fit(self) -> bool:
@@ -386,7 +368,12 @@ class Explained:
     @property
     def evidence(self) -> int:
         """The bits that distinguish the answers from the right ones."""
-        return sum(question.bits for question in self.questions)
+        return evidence_of(self.questions)
+
+
+def evidence_of(questions: Iterable[Compared]) -> int:
+    """Return the bits that distinguish the answers to questions from the right ones."""
+    return sum(question.bits for question in questions)
 
 
 @cache
@@ -484,11 +471,7 @@ def _covered(groups: Sequence[Explained]) -> Iterator[Explained]:
         for group in rest:
             for hypothesis in group.hypotheses:
                 groups_of.setdefault(hypothesis, []).append(group)
-        enough = {
-            candidate: own
-            for candidate, own in groups_of.items()
-            if Explained(_questions(own), [candidate]).evidence >= FEWEST_BITS
-        }
+        enough = {candidate: own for candidate, own in groups_of.items() if evidence_of(_questions(own)) >= FEWEST_BITS}
         if not enough:
             return
         most = max(map(len, enough.values()))
@@ -507,7 +490,7 @@ def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fe
     alive = [hypothesis for hypothesis in hypotheses if _is_meant(hypothesis, dtypes)]
     for question in questions:
         alive = [process for process in alive if question.fits(process.departure)]
-    enough = Explained(questions, []).evidence >= fewest
+    enough = evidence_of(questions) >= fewest
     return [process for process in alive if enough and _is_seen_twice(process, questions)]
 
 
@@ -531,11 +514,10 @@ def _parts(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared]) -> I
     while len(rest) >= FEWEST_OF_REST:
         best = Explained([], [])
         for hypothesis in hypotheses:
-            questions_meant = [one for one in rest if _is_meant(hypothesis, {one.question.call.dtype})]
-            fitted = [one for one in questions_meant if one.fits(hypothesis.departure)]
-            candidate = Explained(fitted, [hypothesis])
-            if len(fitted) > len(best.questions) and candidate.evidence >= FEWEST_BITS:
-                best = candidate
+            meant = [one for one in rest if _is_meant(hypothesis, {one.question.call.dtype})]
+            fitted = [one for one in meant if one.fits(hypothesis.departure)]
+            if len(fitted) > len(best.questions) and evidence_of(fitted) >= FEWEST_BITS:
+                best = Explained(fitted, [hypothesis])
         if len(best.questions) < FEWEST_OF_REST:
             return
         yield best
@@ -555,33 +537,31 @@ def merged(explained: Sequence[Explained]) -> Iterator[Explained]:
 
 def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothesis | None:
     """Return a hypothesis from the answers alone: an approximate function, or a tile that is not written."""
-    if Explained(questions, []).evidence < FEWEST_BITS:
+    if evidence_of(questions) < FEWEST_BITS:
         return None
-    differing = [
-        (found, right, question.right.dtype) for question in questions for found, right, _ in question.differing()
-    ]
-    if operation in ELEMENTARY and not any(is_special(*pair) for pair in differing):
-        ulps = max(steps_between(*pair) for pair in differing)
+    pairs = [(question.question.found, question.right) for question in questions]
+    wrong = [(*codes, right.dtype) for found, right in pairs for codes in differing(found, right)]
+    if operation in ELEMENTARY and not any(is_special(*element) for element in wrong):
+        ulps = max(steps_between(*element) for element in wrong)
         if ulps <= MOST_ULPS:
             says = f"off by at most {ulps} ULP: an approximate {operation}"
             advice = f"declare an accuracy of {ulps} ULP at the level deterministic, or claim the level fast"
-            return Hypothesis("approximate", ELEMENTARY, says, advice, APPROXIMATION, REFERENCE, "elements are ")
-    pairs = [(question.question.found, question.right) for question in questions]
+            return Hypothesis("approximate", ELEMENTARY, says, advice, APPROXIMATION, REFERENCE, verb="elements are ")
     for size in TILES:
         if lies_beyond(size, pairs):
             says = f"wrong in every element beyond a multiple of {size} in the last axis, and only there"
             advice = "write the last, partial tile too"
-            return Hypothesis(f"stale_tail_of_{size}", ANY, says, advice, SHAPES, REFERENCE, "results are ")
+            return Hypothesis(f"stale_tail_of_{size}", ANY, says, advice, SHAPES, REFERENCE, verb="results are ")
     return None
 
 
 def nearest(operation: str, questions: Sequence[Compared]) -> Explained | None:
     """Return the tried hypothesis that fits most of the questions, with enough evidence; None without one."""
-    fitted = [
-        (single, [one for one in questions if one.known_to_fit(single.departure)]) for single in singles(operation)
-    ]
-    candidates = [Explained(own, [hypothesis]) for hypothesis, own in fitted if len(own) >= FEWEST_OF_REST]
-    enough = [explanation for explanation in candidates if explanation.evidence >= FEWEST_BITS_OF_SOME]
+    fitted = (
+        Explained([one for one in questions if one.known_to_fit(single.departure)], [single])
+        for single in singles(operation)
+    )
+    enough = [one for one in fitted if len(one.questions) >= FEWEST_OF_REST and one.evidence >= FEWEST_BITS_OF_SOME]
     return max(enough, key=lambda explanation: len(explanation.questions), default=None)
 
 
@@ -615,7 +595,7 @@ def _hashes(question: Long, departure: Departure, budget: Budget) -> set[str]:
             codes[place] = code
     except NO_MEANING:
         return set()
-    form = FORMATS[COMPONENTS.get(right.dtype, right.dtype)]
-    nan, sign = (form.nan_code, form.sign_bit) if isinstance(form, FloatFormat) else (-1, 0)
+    form = float_form(right.dtype)
+    nan, sign = (-1, 0) if form is None else (form.nan_code, form.sign_bit)
     signed = [code | sign if code == nan else code for code in codes]
     return {Tensor.from_words(right.dtype, right.shape, words).sha256 for words in (codes, signed)}
