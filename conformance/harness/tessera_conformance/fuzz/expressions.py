@@ -360,7 +360,7 @@ class Expressions:
     def index(self, extent: Extent) -> t.Expr:
         """Return an index below the extent: a number, a loop's variable, or sometimes an int32 variable's value."""
         limit = extent if isinstance(extent, int) else 1
-        variables = [variable for variable in self.scope.visible().values() if variable.type == INT32]
+        variables = self.scope.of_type(INT32)
         safe = [variable for variable in variables if variable.limit is not None and variable.limit <= limit]
         if safe and self.choose.below(3):
             return t.Var(self.choose.pick(safe).name)

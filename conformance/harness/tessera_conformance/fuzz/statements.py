@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tessera_conformance.fuzz import expressions as dtypes
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.expressions import (
     BOOL,
+    COMPLEX,
     INT32,
     PRODUCTIONS,
     Expressions,
@@ -17,6 +17,10 @@ from tessera_conformance.fuzz.expressions import (
     Surroundings,
     Variable,
     indexed,
+    input_for,
+    is_row_major,
+    kind_of,
+    literal,
 )
 from tessera_conformance.fuzz.rendering import Style, names_of, odd, render
 from tessera_conformance.fuzz.tree import Chooser, Names, renaming
@@ -105,7 +109,7 @@ class Body:
         else:
             type_ = t.Type(self.scope.dtype(), (*self._shape()[:1], self.scope.unknown()))
         operand = self.exprs.leaf(type_, False)
-        if dtypes.kind_of(type_.dtype) == "bool":
+        if kind_of(type_.dtype) == "bool":
             return [self._declared(self._forgotten(type_), operand)]
         scalar = self.exprs.leaf(t.Type(type_.dtype))
         options = (t.Binary("*", operand, scalar), t.Unary("-", operand), t.Binary("+", operand, operand), operand)
@@ -127,7 +131,7 @@ class Body:
 
     def assign(self, depth: int) -> list[t.Stmt]:
         """Assign another value to a name of this block or an outer one."""
-        variables = [candidate for candidate in self.scope.visible().values() if candidate.assignable]
+        variables = self._assignable()
         if not variables:
             return self.let(depth)
         variable = self.choose.pick(variables)
@@ -135,11 +139,7 @@ class Body:
 
     def assign_slice(self, depth: int) -> list[t.Stmt]:
         """Assign other values to a part of a tensor."""
-        variables = [
-            candidate
-            for candidate in self.scope.visible().values()
-            if candidate.assignable and _can_be_sliced(candidate.type)
-        ]
+        variables = [variable for variable in self._assignable() if _can_be_sliced(variable.type)]
         if not variables:
             type_ = t.Type(self.scope.dtype(), self._shape())
             base, items = indexed(self.exprs, type_)
@@ -179,7 +179,7 @@ class Body:
 
     def check(self, depth: int) -> list[t.Stmt]:
         """Return an assertion that holds."""
-        integers = [variable for variable in self.scope.visible().values() if variable.type == INT32]
+        integers = self.scope.of_type(INT32)
         condition: t.Expr = t.Literal("true")
         if integers and self.choose.below(2):
             name = t.Var(self.choose.pick(integers).name)
@@ -198,8 +198,8 @@ class Body:
         functions = self.scope.around.functions
         if functions and self.choose.below(2):
             return [self.exprs.call(self.choose.pick(functions), {})]
-        product = t.Type(self.scope.dtype(), (self.choose.pick(self.scope.extents),) * 2)
-        return [self.exprs.op("matmul", product, product)]
+        square = t.Type(self.scope.dtype(), (self.choose.pick(self.scope.extents),) * 2)
+        return [self.exprs.op("matmul", square, square)]
 
     def gradient(self, depth: int) -> list[t.Stmt]:
         """Compute the derivative of an expression of a name, sometimes changed in a branch and a loop in between."""
@@ -271,27 +271,28 @@ class Body:
         """Compute a Fourier transform of a complex tensor, if there are complex dtypes (AMB-LANG-46)."""
         if not self.scope.around.has("extra-dtypes") or self.choose.below(2):
             return self.let(depth)
-        type_ = t.Type(self.choose.pick(dtypes.COMPLEX), self._shape())
+        type_ = t.Type(self.choose.pick(COMPLEX), self._shape())
         return [self._declared(type_, t.Call("op.fft", (self.expr(type_, False),)))]
 
     # Helpers of the statements
 
-    def _declared(self, type_: t.Type, value: t.Expr) -> t.Let:
-        name = self.scope.fresh()
+    def _assignable(self) -> list[Variable]:
+        return [variable for variable in self.scope.visible().values() if variable.assignable]
+
+    def _declared(self, type_: t.Type, value: t.Expr, name: str = "") -> t.Let:
+        name = name or self.scope.fresh()
         self.scope.declare(Variable(name, type_))
         return t.Let(name, self.scope.spelled(type_), value)
 
     def _shadow(self) -> list[t.Stmt]:
         """Declare an outer name anew at the head of a block; its value does not use the outer one."""
-        outer = [variable for variable in self.scope.visible().values() if variable.assignable]
+        outer = self._assignable()
         if not outer:
             return []
         name = self.choose.pick(outer).name
         type_ = self.scope.any_type()
         self.scope.frames[-1][name] = None
-        value = self.expr(type_)
-        self.scope.declare(Variable(name, type_))
-        return [t.Let(name, self.scope.spelled(type_), value)]
+        return [self._declared(type_, self.expr(type_), name)]
 
     def _callable_type(self) -> t.Type | None:
         """Sometimes return the result type of a callable function."""
@@ -324,8 +325,7 @@ class Body:
 
 
 def _can_be_sliced(type_: t.Type) -> bool:
-    plain = bool(type_.shape) and type_.is_static and type_.layout == "row_major"
-    return plain and 0 not in type_.shape and type_.dtype not in dtypes.COMPLEX
+    return is_row_major(type_) and type_.is_static and type_.dtype not in COMPLEX
 
 
 Maker = Callable[[Body, int], list[t.Stmt]]
@@ -426,7 +426,7 @@ def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgr
     extents = (extent for parameter in main.parameters for extent in parameter.type.shape if isinstance(extent, str))
     sizes = {extent: chooser.between(1, 3) for extent in dict.fromkeys(extents)}
     inputs = {
-        parameter.name: dtypes.input_for(parameter.type.dtype, _shape(parameter.type, sizes) or (), chooser)
+        parameter.name: input_for(parameter.type.dtype, _shape(parameter.type, sizes) or (), chooser)
         for parameter in main.parameters
     }
     outputs = tuple(Output(type_.dtype, _shape(type_, sizes)) for type_ in maker.results)
@@ -462,7 +462,9 @@ class _ModuleMaker:
         self.main = functions[-1]
         if self.choose.chance(8):
             functions = [*functions, self.kernel()]
-            self._perhaps_run_the_kernel(functions[-1])
+            if self.choose.below(2):  # execute it instead; its tensor parameters are its results (AMB-LANG-150)
+                self.main = functions[-1]
+                self.results = tuple(parameter.type for parameter in self.main.parameters if parameter.type.shape)
         return t.Module(name, [*before, *functions])
 
     def _before(self) -> list[t.Decl]:
@@ -489,7 +491,7 @@ class _ModuleMaker:
             value: t.Expr = t.TensorValue(type_)
         else:
             type_ = t.Type(dtype)
-            value = t.Literal(dtypes.literal(dtype, self.choose))
+            value = t.Literal(literal(dtype, self.choose))
             before = scope.of_type(type_)
             if before and self.choose.below(2):
                 value = t.Binary(self.choose.pick("+*"), t.Var(self.choose.pick(before).name), value)
@@ -536,12 +538,6 @@ class _ModuleMaker:
         parameters = tuple(t.Parameter(parameter.name, parameter.type) for parameter in scope.parameters.values())
         return t.Function(name, parameters, None, self._attributes(), statements, "kernel")
 
-    def _perhaps_run_the_kernel(self, kernel: t.Function) -> None:
-        """Sometimes execute a kernel instead of the last func; its tensor parameters are its results (AMB-LANG-150)."""
-        if self.choose.below(2):
-            self.main = kernel
-            self.results = tuple(parameter.type for parameter in kernel.parameters if parameter.type.shape)
-
     def _result_type(self, scope: Scope) -> t.Type:
         """Return the type of a variable, or any type; a named dimension needs a parameter that has it."""
         variables = [variable.type for variable in scope.visible().values()]
@@ -559,31 +555,28 @@ class _ModuleMaker:
 
     def _returns(self, body: Body, typed: bool) -> list[t.Stmt]:
         """Return the end of a body: a return, sometimes one in a branch before it, or one in each of two branches."""
+
+        def last() -> t.Stmt:
+            return t.Return(tuple(body.expr(type_, typed) for type_ in self.results))
+
         if not self.results:
             return [t.Return(())] if self.choose.chance(3) else []
         if not self.choose.chance(6):
-            return [self._return(body, typed)]
+            return [last()]
         condition = body.expr(BOOL)
-
-        def last() -> t.Stmt:
-            return self._return(body, typed)
-
         first = body.inner(1, most=1, last=last)
         if self.choose.below(2):
             return [t.If(condition, first), last()]
         return [t.If(condition, first, body.inner(1, most=1, last=last))]
-
-    def _return(self, body: Body, typed: bool) -> t.Return:
-        return t.Return(tuple(body.expr(type_, typed) for type_ in self.results))
 
     def _with_defaults(self, scope: Scope) -> tuple[t.Parameter, ...]:
         """Return the parameters; the last scalar ones may have defaults (AMB-LANG-74)."""
         parameters = [t.Parameter(parameter.name, parameter.type) for parameter in scope.parameters.values()]
         for place in reversed(range(len(parameters))):
             type_ = parameters[place].type
-            if type_.shape or dtypes.kind_of(type_.dtype) == "complex" or not self.choose.chance(4):
+            if type_.shape or kind_of(type_.dtype) == "complex" or not self.choose.chance(4):
                 break
-            default = t.Literal(dtypes.literal(type_.dtype, self.choose))
+            default = t.Literal(literal(type_.dtype, self.choose))
             parameters[place] = t.Parameter(parameters[place].name, type_, default)
         return tuple(parameters)
 

@@ -336,36 +336,28 @@ def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
     The end of the text counts as a character that a diagnostic may name.
     """
     lines = [len(line) for line in source.split("\n")]
-    longest, count = max(lines), max(len(lines), len(source.splitlines()))
-    plain = count == len(lines)
+    count = max(len(lines), len(source.splitlines()))
     for diagnostic in diagnostics:
-        place = f"{diagnostic.line}:{diagnostic.column} to {diagnostic.end_line}:{diagnostic.end_column}"
+        start, end = (diagnostic.line, diagnostic.column), (diagnostic.end_line, diagnostic.end_column)
+        place = f"{start[0]}:{start[1]} to {end[0]}:{end[1]}"
         text = f"{diagnostic.category} at {place}: {diagnostic.message}"
         if diagnostic.category not in CATEGORIES or not diagnostic.message.strip():
             raise Wrong("diagnostic without category or message", text)
-        for line, column, beyond in (
-            (diagnostic.line, diagnostic.column, 1),
-            (diagnostic.end_line, diagnostic.end_column, 2),
-        ):
+        for (line, column), beyond in ((start, 1), (end, 2)):
             if line is not None and not 1 <= line <= count:
                 raise Wrong("diagnostic outside the text", text)
-            width = lines[line - 1] if plain and line is not None else max(longest, len(source))
+            width = lines[line - 1] if count == len(lines) and line is not None else len(source)
             if column is not None and not 1 <= column <= width + beyond:
                 raise Wrong("diagnostic outside the text", text)
-        if None not in (diagnostic.line, diagnostic.end_line, diagnostic.column, diagnostic.end_column) and (
-            diagnostic.end_line,
-            diagnostic.end_column,
-        ) < (diagnostic.line, diagnostic.column):
+        if None not in (*start, *end) and end < start:  # type: ignore[operator]
             raise Wrong("diagnostic that ends before it starts", text)
 
 
 def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:
     """Require the number of results, their dtypes and, where they are known, their shapes."""
     expected = [(output.dtype, output.shape) for output in trial.outputs]
-    types = [
-        (tensor.dtype, None if place < len(expected) and expected[place][1] is None else tensor.shape)
-        for place, tensor in enumerate(outputs)
-    ]
+    unknown = {place for place, (_, shape) in enumerate(expected) if shape is None}
+    types = [(tensor.dtype, None if place in unknown else tensor.shape) for place, tensor in enumerate(outputs)]
     if types != expected:
         raise Wrong("other results than the types say", f"found {types}, expected {expected}")
 
