@@ -26,7 +26,7 @@ from ..collectives.compression import (
 )
 from ..collectives.delivery import Sent
 from ..collectives.links import PATHS, CreditLimiter, ReadyChunk, route, topology_of
-from ..collectives.operations import OPERATIONS, messages, send_recv
+from ..collectives.operations import OPERATIONS, Result, messages, send_recv
 from ..collectives.plan_execution import groups_of, run_plan, time_plan
 from ..collectives.planner import Issue, Options, Unit, plan_function
 from ..collectives.programs import require_runnable, run_program
@@ -34,7 +34,6 @@ from ..collectives.queues import (
     INFLIGHT,
     MAX_INFLIGHT,
     PIPELINES,
-    Bucket,
     Run,
     Slot,
     chunk_trace,
@@ -51,8 +50,9 @@ from ..ir.targets import DEFAULT, target_of
 from ..ir.text import print_module
 from ..mesh.topology import Topology
 from ..numerics import formats
+from ..numerics.array import Array
 from ..numerics.formats import shown
-from .messages import array, checked, function_message, outcomes, tensor, unit_message, unit_of
+from .messages import array, checked, function_message, message, outcomes, tensor, unit_message, unit_of
 from .session_state import SessionState
 
 _LATEST = (1 << 63) - 1
@@ -77,9 +77,7 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """Return the same bits on every rank; every level has the strict ones."""
         policy = None if context is None else self.policy(context, "tessAllReduce")
-        result = all_reduce(
-            [array(operand) for operand in inputs], op, policy=policy, wire=wire, descriptors=descriptors
-        )
+        result = all_reduce(_arrays(inputs), op, policy=policy, wire=wire, descriptors=descriptors)
         return {"outputs": [tensor(result) for _ in inputs]}
 
     @checked
@@ -106,7 +104,7 @@ class CollectivesMethods(SessionState):
         chosen = _chosen(operation, inputs, groups) if algorithm == "auto" else algorithm
         result = run(
             operation,
-            [array(operand) for operand in inputs],
+            _arrays(inputs),
             op=op,
             root=root,
             name=chosen,
@@ -120,8 +118,7 @@ class CollectivesMethods(SessionState):
             seed=seed,
             partials=partials,
         )
-        extra = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
-        return {"outputs": [tensor(output) for output in result.outputs], "algorithm": chosen, **extra}
+        return {**_result(result, messages), "algorithm": chosen}
 
     @checked
     def collectives_send_recv(
@@ -133,9 +130,7 @@ class CollectivesMethods(SessionState):
         messages: bool = False,
     ) -> dict[str, Any]:
         """Return every rank's data after all pairs have communicated."""
-        result = send_recv([array(operand) for operand in inputs], pairs, chunk)
-        extra = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
-        return {"outputs": [tensor(output) for output in result.outputs], **extra}
+        return _result(send_recv(_arrays(inputs), pairs, chunk), messages)
 
     # Methods that choose the route of collectives over a machine, and give the reason (collectives spec 3 and 5).
 
@@ -183,8 +178,7 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """Return the algorithm, and the reason for it."""
         machine = None if topology is None else topology_of(topology)
-        selection = select(collective, bytes, ranks, machine, algorithm, tuned, environment)
-        return asdict(selection) | {"table": [asdict(row) for row in selection.table]}
+        return asdict(select(collective, bytes, ranks, machine, algorithm, tuned, environment))
 
     @checked
     def collectives_check_chunks(self, *, topology: str, chunk_bytes: int, max_inflight: int) -> dict[str, Any]:
@@ -327,8 +321,8 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """Return the results of the experts' ranks, bucket by bucket."""
         wire = None if dtype is None else formats.dtype(dtype)
-        result = dispatch([array(operand) for operand in inputs], experts, count, wire)
-        return {"buckets": [_bucket(bucket) for bucket in result]}
+        result = dispatch(_arrays(inputs), experts, count, wire)
+        return {"buckets": message(result)}
 
     # Texts of Graph IR in which collectives yield futures.
 
@@ -355,7 +349,7 @@ class CollectivesMethods(SessionState):
             module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
             inputs = [{key: array(value) for key, value in rank.items()} for rank in ranks]
             results = run_program(module, callee, inputs, mesh, level)
-        return {"ranks": [{"outputs": [tensor(result) for result in outputs]} for outputs in results]}
+        return {"ranks": [{"outputs": message(outputs)} for outputs in results]}
 
     @checked
     def collectives_plan(
@@ -370,11 +364,8 @@ class CollectivesMethods(SessionState):
         """Return the units of a function, in order."""
         with outcomes():
             module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
-            return {
-                "units": [
-                    _unit(unit) for unit in plan_function(module, callee, Options(tile, max_inflight, depth)).units
-                ]
-            }
+            plan = plan_function(module, callee, Options(tile, max_inflight, depth))
+        return {"units": [_unit(unit) for unit in plan.units]}
 
     @checked
     def collectives_execute_plan(
@@ -405,9 +396,9 @@ class CollectivesMethods(SessionState):
             if topology is not None:
                 run = time_plan(plan, groups, len(ranks), topology_of(topology), picoseconds, max_inflight)
                 times = {"timeline": [_slot(slot) for slot in run.slots], "duration": run.duration}
-        outputs = [{"outputs": [tensor(result) for result in output]} for output in results]
-        order = [asdict(step) for step in progress]
-        return {"ranks": outputs, "units": [_unit(unit) for unit in plan.units], "order": order, **times}
+        outputs = [{"outputs": message(output)} for output in results]
+        units = [_unit(unit) for unit in plan.units]
+        return {"ranks": outputs, "units": units, "order": message(progress), **times}
 
     # Chunking and compression, of one tensor at a time (collectives spec 2.3 and 2.5).
 
@@ -426,7 +417,7 @@ class CollectivesMethods(SessionState):
         size = read_chunk_size(function, chunk, chunk_bytes)
         rows, columns = _tile(function, tile)
         chunks = chunks_of(function, shape, formats.dtype(dtype), size, (rows, columns))
-        return {"chunks": [asdict(piece) for piece in chunks]}
+        return {"chunks": message(chunks)}
 
     @checked
     def collectives_compress(
@@ -435,11 +426,8 @@ class CollectivesMethods(SessionState):
         """Return the payload of a tensor, and the tensor that arrives."""
         function = "collectives.compress"
         compression = read_compression(function, dtype, qscheme, block)
-        compressed = compress(function, array(input), compression)
-        answer: dict[str, Any] = {"payload": tensor(compressed.payload), "restored": tensor(compressed.restored)}
-        if compressed.scales is not None:
-            answer |= {"scales": tensor(compressed.scales), "block": compression.block}
-        return answer
+        compressed: dict[str, Any] = message(compress(function, array(input), compression))
+        return compressed if compression.block is None else {**compressed, "block": compression.block}
 
     @checked
     def collectives_pack(
@@ -447,7 +435,7 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """Return the bytes of a buffer of tensors."""
         compression = _compression("collectives.pack", dtype, qscheme, block)
-        return {"wire": pack([array(operand) for operand in inputs], compression).hex()}
+        return {"wire": pack(_arrays(inputs), compression).hex()}
 
     @checked
     def collectives_unpack(
@@ -462,7 +450,7 @@ class CollectivesMethods(SessionState):
         """Return the tensors of a buffer."""
         compression = _compression("collectives.unpack", dtype, qscheme, block)
         types = [TensorType(formats.dtype(stated["dtype"]), tuple(stated["shape"])) for stated in tensors]
-        return {"outputs": [tensor(output) for output in unpack(wire, types, compression)]}
+        return {"outputs": message(unpack(wire, types, compression))}
 
     @checked
     def collectives_feedback(
@@ -471,17 +459,14 @@ class CollectivesMethods(SessionState):
         """Return the values sent and kept at each step."""
         function = "collectives.feedback"
         compression = read_compression(function, dtype, qscheme, block)
-        steps = feed_back(function, [array(gradient) for gradient in gradients], compression)
-        return {
-            "sent": [tensor(step.sent) for step in steps],
-            "residuals": [tensor(step.residual) for step in steps],
-        }
+        steps = feed_back(function, _arrays(gradients), compression)
+        return {"sent": message([step.sent for step in steps]), "residuals": message([step.residual for step in steps])}
 
     @checked
     def collectives_sparsify(self, *, input: Tensor, k: Any) -> dict[str, Any]:
         """Return the largest elements, and the rest."""
-        sparse = sparsify("collectives.sparsify", array(input), k)
-        return {"indices": tensor(sparse.indices), "values": tensor(sparse.values), "rest": tensor(sparse.rest)}
+        sparse: dict[str, Any] = message(sparsify("collectives.sparsify", array(input), k))
+        return sparse
 
     @checked
     def collectives_densify(self, *, indices: Tensor, values: Tensor, shape: Sequence[int]) -> dict[str, Any]:
@@ -497,16 +482,26 @@ def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[
     return select(operation, size, max(len(group), 1)).algorithm
 
 
+def _arrays(tensors: Sequence[Tensor]) -> list[Array]:
+    return [array(operand) for operand in tensors]
+
+
+def _result(result: Result, messages: bool) -> dict[str, Any]:
+    """Return every rank's result, and the messages if they are wanted."""
+    sent = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
+    return {"outputs": message(result.outputs), **sent}
+
+
 def _message(sent: Sent) -> dict[str, Any]:
     """Return a message as the protocol writes it."""
     return {("count" if name == "elements" else name): value for name, value in sent._asdict().items()}
 
 
 def _delivered_message(transfer: Transfer) -> dict[str, Any]:
-    message = _message(transfer.sent)
-    del message["combines"]
+    members = _message(transfer.sent)
+    del members["combines"]
     lost = {"lost": True} if transfer.lost else {}
-    return {**message, "links": list(transfer.way.names), "start": transfer.start, "end": transfer.end, **lost}
+    return {**members, "links": list(transfer.way.names), "start": transfer.start, "end": transfer.end, **lost}
 
 
 def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
@@ -514,18 +509,8 @@ def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
 
 
 def _run_message(run: Run) -> dict[str, Any]:
-    timeline = [{name: value for name, value in asdict(slot).items() if value is not None} for slot in run.slots]
     queues = {queue: idle(run, queue) for queue in ("compute", "comm")}
-    return {"timeline": timeline, "duration": run.duration, "idle": queues}
-
-
-def _bucket(bucket: Bucket) -> dict[str, Any]:
-    return {
-        "experts": list(bucket.experts),
-        "rows": bucket.rows,
-        "counts": [list(count) for count in bucket.counts],
-        "outputs": [tensor(output) for output in bucket.outputs],
-    }
+    return {"timeline": message(run.slots), "duration": run.duration, "idle": queues}
 
 
 def _slot(slot: Slot) -> dict[str, Any]:
@@ -538,15 +523,13 @@ def _unit(unit: Unit) -> dict[str, Any]:
     """Return a unit with the members that it has."""
     members: dict[str, Any] = {name: getattr(unit, name) for name in ("id", "queue", "op", "operands", "results")}
     members["after"] = unit.after
-    if not isinstance(unit.step, Issue):
-        return members
-    members |= {"buffer": unit.buffer, "wire": unit.step.wire, "reduces_in": unit.step.reduces_in}
-    members["chunk"] = {"first": unit.chunk[0], "count": unit.chunk[1]}
-    if len(unit.step.parts) > 1:
-        members["parts"] = [asdict(part) for part in unit.step.parts]
-    if unit.step.folds:
-        members["folds"] = [{"kind": fold.kind, "at": fold.at, "by": fold.by} for fold in unit.step.folds]
-    return {name: value for name, value in members.items() if value is not None}
+    if isinstance(step := unit.step, Issue):
+        members |= {"buffer": unit.buffer, "wire": step.wire, "reduces_in": step.reduces_in}
+        members["chunk"] = {"first": unit.chunk[0], "count": unit.chunk[1]}
+        members["parts"] = step.parts if len(step.parts) > 1 else None
+        members["folds"] = [{"kind": fold.kind, "at": fold.at, "by": fold.by} for fold in step.folds] or None
+    unit_members: dict[str, Any] = message(members)
+    return unit_members
 
 
 def _compression(function: str, dtype: Any, qscheme: Any, block: Any) -> Compression | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ..host_io.endpoint import MOST_SUNK, Endpoint, timeline
 from ..host_io.frames import RequestFailed
-from ..host_io.machine import MOST_PLACES, Hop, MachineSize, Place, components, description, traced
+from ..host_io.machine import MOST_PLACES, MachineSize, Place, components, description, traced
 from ..mesh.engine import Seeded
 from ..numerics.errors import InvalidArgument
 from ..runtime.bridged import run_example
-from .messages import checked
+from .messages import checked, message
 from .session_state import SessionState
 
 
@@ -36,11 +37,7 @@ class HostIoMethods(SessionState):
 
     @checked
     def host_io_exchange(
-        self,
-        *,
-        frames: Sequence[str],
-        buffers: Sequence[Mapping[str, Any]] | None = None,
-        seed: int | None = None,
+        self, *, frames: Sequence[str], buffers: Sequence[Mapping[str, Any]] | None = None, seed: int | None = None
     ) -> dict[str, Any]:
         """Return the answers to some frames, and the bytes of reads."""
         endpoint = self.endpoint
@@ -85,22 +82,12 @@ class HostIoMethods(SessionState):
                 "host_io.trace", "request_id", request_id, "that of an answered request of the correlation_id"
             )
         trace = traced(answered.journey)
-        return {
-            "path": [_hop(hop) for hop in trace.path],
-            "branches": [_hop(branch) for branch in trace.branches],
-            "latency": trace.latency,
-        }
+        return {**message(trace), "latency": trace.latency}
 
     @checked
     def host_io_components(self) -> dict[str, Any]:
         """Return the modelled components."""
-        parts = components().values()
-        return {
-            "components": [
-                {"name": component.name, "fixed": component.fixed, "bandwidth": component.bandwidth}
-                for component in parts
-            ]
-        }
+        return {"components": [asdict(component) for component in components().values()]}
 
     @checked
     def host_io_timeline(self) -> dict[str, Any]:
@@ -116,8 +103,3 @@ class HostIoMethods(SessionState):
 
 def _pair(buffer: Mapping[str, Any]) -> tuple[str, str]:
     return buffer["correlation_id"], buffer["request_id"]
-
-
-def _hop(hop: Hop) -> dict[str, Any]:
-    message = {"component": hop.component, "bytes": hop.bytes, "start": hop.start, "end": hop.end}
-    return message if hop.place is None else {**message, "place": hop.place._asdict()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -463,6 +463,19 @@ def tensor(result: Array) -> Tensor:
     return Tensor(result.dtype.name, result.shape, result.to_bits())
 
 
+def message(value: Any) -> Any:
+    """Return a value as the protocol writes it: an array as a tensor, a record as an object of the members it has."""
+    if isinstance(value, Array):
+        return tensor(value)
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {name: message(member) for name, member in value.items() if member is not None}
+    return [message(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 # Failures as rejections with a status of the runtime.
 
 
@@ -507,14 +520,7 @@ def unit_of(members: Mapping[str, Any], ranks: int) -> Unit:
 
 def unit_message(unit: Unit) -> dict[str, Any]:
     """Return a unit in the protocol's form."""
-    message: dict[str, Any] = {
-        "id": unit.id,
-        "ranks": list(unit.ranks),
-        "after": list(unit.after),
-        "priority": unit.priority,
-    }
+    members = message(unit)
     if isinstance(unit, Compute):
-        return {**message, "queue": "compute", "picoseconds": unit.picoseconds}
-    qos = {} if unit.qos is None else {"qos": unit.qos}
-    collective = {name: getattr(unit, name) for name in COLLECTIVE}
-    return {**message, "queue": "comm", "collective": collective, "fused": list(unit.fused), **qos}
+        return {"queue": "compute", **members}
+    return {"queue": "comm", "collective": {name: members.pop(name) for name in COLLECTIVE}, **members}
