@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from io import BytesIO
 from math import prod
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,8 +30,6 @@ from .schedules import require_known
 # other are AMB-COLL-35.
 
 
-Measure: TypeAlias = Literal["bytes", "rows", "columns"]
-
 MOST = futures.LARGEST_CHUNK
 """The largest number of bytes, rows or columns."""
 
@@ -44,7 +42,7 @@ AMOUNT = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)([A-Za-z]*)")
 class ChunkSize:
     """At most so many bytes, rows or columns a chunk."""
 
-    measure: Measure
+    measure: Literal["bytes", "rows", "columns"]
     amount: int
 
 
@@ -67,12 +65,10 @@ def read_chunk_size(function: str, chunk: Any = None, chunk_bytes: Any = None) -
 def _size(function: str, chunk: Any) -> ChunkSize:
     if not isinstance(chunk, dict):
         return ChunkSize("bytes", _bytes(function, "chunk", chunk))
-    match chunk:
-        case {"rows": amount} if len(chunk) == 1:
-            return ChunkSize("rows", _whole(function, "chunk.rows", amount))
-        case {"columns": amount} if len(chunk) == 1:
-            return ChunkSize("columns", _whole(function, "chunk.columns", amount))
-    raise invalid(function, f"chunk has the members {shown(list(chunk))}", "rows or columns, one of the two")
+    if list(chunk) not in (["rows"], ["columns"]):
+        raise invalid(function, f"chunk has the members {shown(list(chunk))}", "rows or columns, one of the two")
+    ((measure, amount),) = chunk.items()
+    return ChunkSize(measure, _whole(function, f"chunk.{measure}", amount))
 
 
 def _bytes(function: str, name: str, value: Any) -> int:
@@ -209,9 +205,8 @@ def compress(function: str, x: Array, compression: Compression) -> Compressed:
     require_fp32(function, x)
     require_finite(function, x)
     sent = quantization.quantize(Array(x.dtype, x.values.reshape(-1)), compression.wire, compression.block)
-    restored = quantization.dequantize(sent.codes, sent.scales, compression.block)
-    payload = Array(compression.wire, sent.codes.values.reshape(x.shape))
-    return Compressed(payload, sent.scales, Array(x.dtype, restored.values.reshape(x.shape)))
+    restored = _restored(TensorType(x.dtype, x.shape), [sent.codes, sent.scales], compression)
+    return Compressed(Array(compression.wire, sent.codes.values.reshape(x.shape)), sent.scales, restored)
 
 
 def require_fp32(function: str, x: Array) -> None:
@@ -270,12 +265,8 @@ def feed_back(function: str, gradients: Sequence[Array], compression: Compressio
 
 # Tensors packed into the bytes of a wire, and unpacked (collectives spec 2.4 and 2.5).
 #
-# The bytes of one tensor after the other: the elements, row-major and little-endian, of the wire's dtype where there
-# is one, and behind them the scales of a blockwise tensor. The text has no form of the wire; it is the reference's
-# own.
-
-
-_SCALE = DTYPES["fp32"]
+# The bytes of one tensor after the other: the elements, row-major and little-endian, of the wire's dtype where there is
+# one, and behind them the scales of a blockwise tensor. The text has no form of the wire; it is the reference's own.
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +313,7 @@ def _parts(tensor: TensorType, compression: Compression | None) -> list[TensorTy
     if compression.block is None:
         return [TensorType(compression.wire, tensor.shape)]
     count = prod(tensor.shape)
-    return [TensorType(compression.wire, (count,)), TensorType(_SCALE, (-(-count // compression.block),))]
+    return [TensorType(compression.wire, (count,)), TensorType(DTYPES["fp32"], (-(-count // compression.block),))]
 
 
 def _restored(tensor: TensorType, parts: Sequence[Array], compression: Compression | None) -> Array:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ..numerics.arithmetic import larger, smaller
 from ..numerics.array import Array
 from ..numerics.collectives import reduced, share_of
+from ..numerics.formats import DType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.reductions import divided
 from ..numerics.rounding import cast
@@ -40,6 +41,11 @@ class Sent(NamedTuple):
     elements: int
     combines: bool
 
+    @property
+    def places(self) -> slice:
+        """The elements as a range."""
+        return slice(self.first, self.first + self.elements)
+
 
 class Event(NamedTuple):
     """A message, by its number, leaves its sender, or is combined with what its target holds."""
@@ -54,7 +60,7 @@ def deliver(sent: Sequence[Sent], buffers: Values, combine: Combine, seed: int) 
     for number, kind in in_turn(_order(tuple(sent)), Random(seed)):
         message = sent[number]
         if kind == "leaves":
-            under_way[number] = buffers[message.source, ..., _places(message)].copy()
+            under_way[number] = buffers[message.source, ..., message.places].copy()
         else:
             _finish(message, under_way.pop(number), buffers, combine)
 
@@ -74,13 +80,9 @@ def in_turn(order: Mapping[Node, Iterable[Node]], random: Random | None) -> Iter
         ready += sorter.get_ready()
 
 
-def _places(message: Sent) -> slice:
-    return slice(message.first, message.first + message.elements)
-
-
 def _finish(message: Sent, value: Values, buffers: Values, combine: Combine) -> None:
     """Combine what has come with what its target holds, or keep it there."""
-    places = (message.target, ..., _places(message))
+    places = (message.target, ..., message.places)
     buffers[places] = combine(buffers[places], value) if message.combines else value
 
 
@@ -138,13 +140,14 @@ def delivered(
     if op is None:
         buffers, combine, result = flat, _replace, _as_is(first)
     elif level == "strict":
-        buffers, combine, result = _contributions(flat), _union, _reduced(first, op)
+        buffers, combine, result = _contributions(ranks, flat.shape[1]), np.logical_or, _reduced(first.dtype, op, flat)
     else:
         buffers, combine, result = accumulators(first, flat, op, ranks)
     deliver(sent, buffers, combine, seed)
+    results = [result(buffer).values for buffer in buffers]
     if operation == "reduce_scatter":
-        return [result(buffers[rank][..., share_of(flat.shape[1], rank, ranks)]) for rank in range(ranks)]
-    return [Array(first.dtype, result(buffer).values.reshape(first.shape)) for buffer in buffers]
+        return [Array(first.dtype, x[share_of(x.size, rank, ranks)]) for rank, x in enumerate(results)]
+    return [Array(first.dtype, x.reshape(first.shape)) for x in results]
 
 
 def accumulators(first: Array, flat: Values, op: str, number: int) -> tuple[Values, Combine, Result]:
@@ -171,25 +174,14 @@ def accumulators(first: Array, flat: Values, op: str, number: int) -> tuple[Valu
     return model.enter(flat, first.dtype), combine, result
 
 
-def _contributions(flat: Values) -> Values:
-    """(ranks, contributions, places): each rank's contributions of the others, and a flag for those that it has."""
-    ranks, count = flat.shape
-    buffers = np.zeros((ranks, ranks, count), [("value", flat.dtype), ("known", np.bool_)])
-    for rank in range(ranks):
-        buffers[rank, rank]["value"], buffers[rank, rank]["known"] = flat[rank], True
-    return buffers
+def _contributions(ranks: int, count: int) -> Values:
+    """(ranks, contributions, places): True where a rank has a contribution; at first each has its own."""
+    return np.repeat(np.eye(ranks, dtype=np.bool_)[:, :, None], count, axis=2)
 
 
-def _union(own: Values, value: Values) -> Values:
-    """Return the union of the elements that two ranks know."""
-    merged = own.copy()  # np.where works out the common type of records anew each time
-    np.copyto(merged, value, where=value["known"])
-    return merged
-
-
-def _reduced(first: Array, op: str) -> Result:
-    """Return the function from all contributions that a rank knows to their combination along the canonical tree."""
-    return lambda known: reduced(op, [Array(first.dtype, row) for row in known["value"]])
+def _reduced(dtype: DType, op: str, flat: Values) -> Result:
+    """Return the function from the contributions that a rank has to their combination along the canonical tree."""
+    return lambda known: reduced(op, [Array(dtype, row) for row in np.where(known, flat, np.zeros_like(flat))])
 
 
 def _replace(own: Values, value: Values) -> Values:

@@ -37,8 +37,6 @@ def require_variables(function: str, environment: Mapping[str, str]) -> None:
 # of links; the way over them is the shortest (`mesh.routes`).
 
 
-Carrying = Callable[[Topology, str], Iterator[Link]]
-
 PATHS = ("nvlink", "pcie", "rdma", "network")
 """The transports that the attribute `path` may name besides auto."""
 
@@ -170,7 +168,9 @@ def _way(topology: Topology, source: int, target: int, path: str, down: frozense
 
 
 @lru_cache(maxsize=256)
-def _closed(topology: Topology, path: str, down: frozenset[str], carrying: Carrying) -> frozenset[str]:
+def _closed(
+    topology: Topology, path: str, down: frozenset[str], carrying: Callable[[Topology, str], Iterator[Link]]
+) -> frozenset[str]:
     """The links that a transport cannot use: what is down, and what is of others. `carrying` is part of the key."""
     used = {link.name for link in carrying(topology, path)}
     return down | {link.name for link in topology.links if link.name not in used}
@@ -226,7 +226,7 @@ class CreditLimiter:
     def __init__(self, credits: Mapping[str, int]) -> None:
         for link, count in credits.items():
             require_within("collectives.limiter", f"credits of {link}", count, 1, (1 << 63) - 1)
-        self._left = dict(credits)
+        self._left = Counter(credits)
         self._in_flight: dict[str, tuple[str, ...]] = {}
 
     def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
@@ -241,10 +241,8 @@ class CreditLimiter:
             if chunk.id in self._in_flight:
                 raise invalid(function, f"chunk {shown(chunk.id)} in flight", "a chunk that waits")
         for chunk in ready:
-            needed = Counter(chunk.links)
-            if all(self._left[link] >= count for link, count in needed.items()):
-                for link in chunk.links:
-                    self._left[link] -= 1
+            if Counter(chunk.links) <= self._left:
+                self._left.subtract(chunk.links)
                 self._in_flight[chunk.id] = chunk.links
                 return chunk.id
         return None
@@ -252,14 +250,12 @@ class CreditLimiter:
     def release(self, chunk: str) -> None:
         """Return the credits of a chunk. Raises `Failure` with TESS_ERR_INVALID_VALUE where it is not in flight."""
         require_known("collectives.release", "chunk", chunk, tuple(self._in_flight))
-        for link in self._in_flight.pop(chunk):
-            self._left[link] += 1
+        self._left.update(self._in_flight.pop(chunk))
 
 
 # The topology as a graph that can be asked: GPUs, NICs, switches and hosts, joined by links (collectives spec 3.3).
 #
-# COLL-03.3-01, -02, -03 and -06; AMB-COLL-42. Reading and routes are those of the simulated machine
-# (`mesh.topology`).
+# COLL-03.3-01, -02, -03 and -06; AMB-COLL-42. Reading and routes are those of the simulated machine (`mesh.topology`).
 
 
 def topology_of(text: str) -> Topology:

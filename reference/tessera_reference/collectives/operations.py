@@ -130,12 +130,7 @@ def totals(used: Algorithm, buffers: Values, starts: Sequence[int], combine: Com
 
 
 def order_of(
-    name: str,
-    ranks: int,
-    count: int,
-    element: int,
-    per_node: int | None = None,
-    partials: Sequence[int] | None = None,
+    name: str, ranks: int, count: int, element: int, per_node: int | None = None, partials: Sequence[int] | None = None
 ) -> Tree:
     """The tree of one of `count` elements. Raises `Failure` as `schedules.algorithm` does."""
     trees = orders(name, ranks, per_node, partials)
@@ -163,9 +158,8 @@ def _orders(make: Maker, ranks: int, per_node: int, partials: tuple[int, ...]) -
 # Stage one of a hierarchical collective: partial values of warps and blocks of a device (COLL-04.4-01; AMB-COLL-66).
 #
 # A device brings a partial value of each warp of each block. Under deterministic the warps of a block are combined
-# first, then the blocks of a device, each along adjacent pairs; then devices, as the algorithm has it. Under strict
-# the order is the canonical tree over all partial values. Nothing is rounded between stages, and stage one sends
-# nothing.
+# first, then the blocks of a device, each along adjacent pairs; then devices, as the algorithm has it. Under strict the
+# order is the canonical tree over all partial values. Nothing is rounded between stages, and stage one sends nothing.
 
 
 ALGORITHM = "hierarchical"
@@ -341,11 +335,7 @@ def run(
 
 
 def group_results(
-    operation: str,
-    inputs: Sequence[Array],
-    ranks: int,
-    root: int,
-    whole: Callable[[Sequence[Array]], Array],
+    operation: str, inputs: Sequence[Array], ranks: int, root: int, whole: Callable[[Sequence[Array]], Array]
 ) -> Sequence[Array]:
     """Return the results of a group's ranks, in their order, from the contributions of each; `whole` combines them.
 

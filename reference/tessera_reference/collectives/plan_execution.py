@@ -155,10 +155,9 @@ def run_plan(
     error of a rank, `UnsupportedConstruct` where one goes beyond the interpreter.
     """
     _require_plain(module, function)
-    run = _Run(module, function, plan, arguments, groups, level)
-    progress = run.run(None if seed is None else Random(seed))
-    results = [tuple(rank.frame[value] for value in function.body.results) for rank in run.ranks]
-    return results, progress
+    ranks = [_Rank(module, function, own) for own in arguments]
+    progress = _Run(plan, ranks, groups, level).run(None if seed is None else Random(seed))
+    return [tuple(rank.frame[value] for value in function.body.results) for rank in ranks], progress
 
 
 def _require_plain(module: Module, function: Function) -> None:
@@ -216,18 +215,10 @@ def _order(plan: Plan, groups: Groups, ranks: int) -> Mapping[Progress, Sequence
 class _Run:
     """The ranks of one run."""
 
-    def __init__(
-        self,
-        module: Module,
-        function: Function,
-        plan: Plan,
-        arguments: Sequence[tuple[Array, ...]],
-        groups: Groups,
-        level: str,
-    ) -> None:
+    def __init__(self, plan: Plan, ranks: Sequence[_Rank], groups: Groups, level: str) -> None:
         self.plan = plan
+        self.ranks = ranks
         self.groups = groups
-        self.ranks = [_Rank(module, function, own) for own in arguments]
         self.exchanges = {step: Exchange(step, level) for step in groups}
         self.largest = {step: max(unit.chunk[1] for unit in plan.units if unit.step is step) for step in groups}
         """The elements of the largest chunk of each collective."""

@@ -157,10 +157,7 @@ class Run:
 
 
 def simulate(
-    units: Sequence[Unit],
-    topology: Topology,
-    devices: Sequence[int] | None = None,
-    max_inflight: int = MAX_INFLIGHT,
+    units: Sequence[Unit], topology: Topology, devices: Sequence[int] | None = None, max_inflight: int = MAX_INFLIGHT
 ) -> Run:
     """Run units on the devices of their ranks, all of the topology where none are named, node by node.
 
@@ -421,9 +418,7 @@ def _collective(
 
 
 PIPELINES: Mapping[str, Callable[[int, int, int, Sequence[int]], list[Unit]]] = {
-    "data_parallel": data_parallel,
-    "prefetch": prefetch,
-    "moe": moe,
+    pipeline.__name__: pipeline for pipeline in (data_parallel, prefetch, moe)
 }
 """By kind: functions of layers, or buckets, the bytes of each, the picoseconds that each takes, and ranks."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from ..abi.status import invalid, unsupported
@@ -102,17 +102,14 @@ def halving_doubling(ranks: int, per_node: int) -> Algorithm:
     folded = tuple(Message(power + extra, extra, 0, ranks, True) for extra in range(ranks - power))
     combining = [folded] if folded else []
     ranges = [(0, ranks)] * power
-    distance = power // 2
-    while distance:
-        step, ranges_kept = [], []
+    for distance in reversed(powers(power)):
+        step = []
         for rank, (first, last) in enumerate(ranges):
             middle = (first + last) // 2
             lower, upper = (first, middle), (middle, last)
-            keeps, gives = (upper, lower) if rank & distance else (lower, upper)
-            ranges_kept.append(keeps)
+            ranges[rank], gives = (upper, lower) if rank & distance else (lower, upper)
             step.append(Message(rank, rank ^ distance, *gives, True))
         combining.append(tuple(step))
-        ranges, distance = ranges_kept, distance // 2
     owners = tuple(next(rank for rank, (first, last) in enumerate(ranges) if first <= s < last) for s in range(ranks))
     return Algorithm("halving_doubling", ranks, owners, tuple(combining), _reversed(combining))
 
@@ -149,9 +146,9 @@ def hierarchical(ranks: int, per_node: int) -> Algorithm:
 def direct(ranks: int, per_node: int) -> Algorithm:
     """Every rank sends each share to its owner, and every owner its share to every rank."""
     pairs = [pair for ahead in range(1, ranks) for pair in _pairs(ranks, ahead)]
-    combining = (tuple(Message(source, target, target, target + 1, True) for source, target in pairs),)
-    spreading = (tuple(Message(source, target, source, source + 1, False) for source, target in pairs),)
-    return Algorithm("direct", ranks, tuple(range(ranks)), *((combining, spreading) if pairs else ((), ())))
+    combining = _step([Message(source, target, target, target + 1, True) for source, target in pairs])
+    spreading = _step([Message(source, target, source, source + 1, False) for source, target in pairs])
+    return Algorithm("direct", ranks, tuple(range(ranks)), tuple(combining), tuple(spreading))
 
 
 Maker: TypeAlias = Callable[[int, int], Algorithm]
@@ -196,7 +193,7 @@ def steps(operation: str, used: Algorithm, root: int = 0) -> Iterator[Step]:
             tuple(Message(source, target, target, target + 1, False) for source, target in _pairs(used.ranks, ahead))
             for ahead in range(1, used.ranks)
         ]
-        yield from [tuple(message for step in every for message in step)] if used.name == "direct" and every else every
+        yield from [tuple(chain(*every))] if used.name == "direct" and every else every
         return
     if operation in ("all_reduce", "reduce_scatter"):
         yield from used.combining
