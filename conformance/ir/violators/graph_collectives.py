@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -138,24 +139,26 @@ IR = [
 ]  # fmt: skip
 
 
-def rounded_down(x: Tensor, dim: int, group: int) -> Tensor:
-    extent = x.shape[dim]
-    return collectives._with_extent(x, dim, extent // group) if isinstance(extent, int) else part(x, dim, group)
+RESIZED = collectives._resized
 
 
-def going_round(change: Callable[[Tensor, int, int], Tensor]) -> Callable[[Tensor, int, int], Tensor]:
-    """A change of one dimension, which counts on from the first behind the last."""
-    return lambda x, dim, group: change(x, dim % x.rank, group)
+def rounded_down(x: Tensor, dim: int, **sizes: int) -> Tensor:
+    extent, parts = x.shape[dim], sizes.get("parts", 1)
+    whole = extent - extent % parts if isinstance(extent, int) else extent
+    return RESIZED(replace(x, shape=(*x.shape[:dim], whole, *x.shape[dim:][1:])), dim, **sizes)
 
 
-part = collectives._part
+def going_round(x: Tensor, dim: int, **sizes: int) -> Tensor:
+    """Count on from the first dimension behind the last."""
+    return RESIZED(x, dim % x.rank, **sizes)
+
+
 TYPES = [
-    replaced("LANG-09-02", "drops what is left over of unequal parts", make, (collectives, "_part", rounded_down),
+    replaced("LANG-09-02", "drops what is left over of unequal parts", make, (collectives, "_resized", rounded_down),
              name="unequal_parts"),
     replaced("LANG-09-02", "counts the dimensions of a collective round", make,
              (collectives, "require_axis", lambda axis, rank: None),
-             (collectives, "_part", going_round(part)), (collectives, "_whole", going_round(collectives._whole)),
-             name="dimensions_go_round"),
+             (collectives, "_resized", going_round), name="dimensions_go_round"),
 ]  # fmt: skip
 
 

@@ -24,17 +24,9 @@ from ..ir.operation import (
     Stepwise,
     operation,
 )
-from ..ir.types import LAYOUTS, Dim, Mesh, Numeric, Scalar, Tensor, Value
+from ..ir.types import LAYOUTS, Mesh, Numeric, Scalar, Tensor, Value
 from ..numerics.array import Array
-from ..numerics.collectives import (
-    REDUCTIONS,
-    all_gather,
-    all_to_all,
-    alternative,
-    broadcast,
-    parts,
-    reduced,
-)
+from ..numerics.collectives import REDUCTIONS, all_gather, all_to_all, alternative, broadcast, parts, reduced
 from ..numerics.formats import dtype
 from .term import Term, require_axis, require_numeric
 
@@ -212,7 +204,7 @@ class ReduceScatter(Reducing):
     dim: Attribute[int] = 0
 
     def result_type(self) -> Tensor:
-        return _part(self.x, self.dim, self.group)
+        return _resized(self.x, self.dim, parts=self.group)
 
     def distribute(self, whole: Array, ranks: int) -> Sequence[Array]:
         return parts(whole, self.dim, ranks)
@@ -234,7 +226,7 @@ class AllGather(Collective):
     dim: Attribute[int] = 0
 
     def result_type(self) -> Tensor:
-        return _whole(self.x, self.dim, self.group)
+        return _resized(self.x, self.dim, copies=self.group)
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         return all_gather(contributions, self.dim)
@@ -255,10 +247,10 @@ class AllToAll(Collective):
     def result_type(self) -> Tensor:
         """Return the result's type: a part of one dimension, a multiple of the other."""
         require_axis(self.concat, self.x.rank)
-        part = _part(self.x, self.split, self.group)
+        part = _resized(self.x, self.split, parts=self.group)
         if self.split % self.x.rank == self.concat % self.x.rank:
             return self.x
-        return _whole(part, self.concat, self.group)
+        return _resized(part, self.concat, copies=self.group)
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         """Return every rank's parts, one from each rank (AMB-COLL-10)."""
@@ -316,24 +308,17 @@ def _require_root(root: int, collective: Collective) -> None:
         raise _refusal(message, f"0 <= root <= {collective.group - 1}", clause="AMB-RT-02")
 
 
-def _part(x: Tensor, dim: int, group: int) -> Tensor:
-    """Return the type of one of `group` equal parts along a dimension. Raises `Refusal` where the extent has none."""
+def _resized(x: Tensor, dim: int, *, copies: int = 1, parts: int = 1) -> Tensor:
+    """Return the type of `copies` tensors concatenated along a dimension, or of one of `parts` equal parts.
+
+    Raises `Refusal` where the extent has no such parts.
+    """
     require_axis(dim, x.rank)
     extent = x.shape[dim]
-    if isinstance(extent, int) and extent % group != 0:
-        message = f"dimension {dim % x.rank} of {x} has no {group} equal parts"
-        raise _refusal(message, f"an extent that the {group} ranks of the group divide", clause="AMB-RT-04")
-    return _with_extent(x, dim, extent // group if isinstance(extent, int) else extent if group == 1 else "?")
-
-
-def _whole(x: Tensor, dim: int, group: int) -> Tensor:
-    """Return the type of `group` such tensors concatenated along a dimension."""
-    require_axis(dim, x.rank)
-    extent = x.shape[dim]
-    return _with_extent(x, dim, extent * group if isinstance(extent, int) else extent if group == 1 else "?")
-
-
-def _with_extent(x: Tensor, dim: int, extent: Dim) -> Tensor:
+    if isinstance(extent, int) and extent % parts:
+        message = f"dimension {dim % x.rank} of {x} has no {parts} equal parts"
+        raise _refusal(message, f"an extent that the {parts} ranks of the group divide", clause="AMB-RT-04")
+    unknown = extent if copies == parts else "?"
     shape = list(x.shape)
-    shape[dim] = extent
+    shape[dim] = extent * copies // parts if isinstance(extent, int) else unknown
     return replace(x, shape=tuple(shape))
