@@ -125,7 +125,7 @@ class Bridge:
         self._images.append(image_area)
         place = self.places([0])[0]
         self._write([place], image_area.pa, image)
-        return Code(place, image_area.pa, image_area.nbytes)
+        return Code(place, *image_area)
 
     def launch(self, code: Code, kernel: KernelEntry, places: Sequence[Place], arguments: LaunchArguments) -> None:
         """Launch a kernel of a deployed module: one message for each SIP, with the shards of its ranks."""
@@ -147,13 +147,7 @@ class Bridge:
             else ScalarArgument(NAMES[parameter.type], _number(arguments.scalars[parameter.name]))  # type: ignore[arg-type]
             for parameter in kernel.parameters
         )
-        reference = KernelRef(
-            name=kernel.name,
-            kind="deployed",
-            **code.place.members("deploy"),
-            nbytes_code=code.nbytes,
-            deploy_pa=code.pa,
-        )
+        reference = KernelRef(kernel.name, "deployed", *code.place, code.nbytes, code.pa)
         return KernelLaunch(**self._envelope(ranks[0][1]), kernel_ref=reference, args=args)
 
     def _tensor(self, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:

@@ -69,10 +69,7 @@ class Journal:
 def timeline(machine: Machine, answered: Iterable[Answered]) -> str:
     """Return the text of the trace."""
     devices = {place: number for number, place in enumerate(machine.places())}
-    names = Names(
-        {number: str(place) for place, number in devices.items()},
-        dict(enumerate(components())),
-    )
+    names = Names({number: str(place) for place, number in devices.items()}, dict(enumerate(components())))
     rows = {name: number for number, name in enumerate(components())}
     records: list[Record] = []
     now = 0

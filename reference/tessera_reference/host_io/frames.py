@@ -421,9 +421,8 @@ def _require_scalar(field: str, scalar: ScalarArgument) -> None:
     """Require a bool exactly for bool, and a number in the range of its dtype (AMB-HIO-14, AMB-HIO-69)."""
     value = scalar.value
     if isinstance(value, bool) != (scalar.dtype == "bool"):
-        _refuse(
-            field, f"is {value!r}, expected {'true or false' if scalar.dtype == 'bool' else 'a number'}", "HIO-D7-27"
-        )
+        expected = "true or false" if scalar.dtype == "bool" else "a number"
+        _refuse(field, f"is {value!r}, expected {expected}", "HIO-D7-27")
     if not isinstance(value, bool):
         _require_fit(field, value, scalar.dtype, "HIO-D7-27")
 
@@ -459,11 +458,7 @@ def _refuse(field: str, reason: str, clause: str) -> NoReturn:
 
 
 Request: TypeAlias = MemoryWrite | MemoryRead | KernelLaunch
-MESSAGES: Mapping[str, type[Request]] = {
-    "MemoryWrite": MemoryWrite,
-    "MemoryRead": MemoryRead,
-    "KernelLaunch": KernelLaunch,
-}
+MESSAGES: Mapping[str, type[Request]] = {form.msg_type: form for form in (MemoryWrite, MemoryRead, KernelLaunch)}
 DEFINITIONS = {"MemoryWrite": "memory_write", "MemoryRead": "memory_read", "KernelLaunch": "kernel_launch"}
 """The part of the schema, by message."""
 

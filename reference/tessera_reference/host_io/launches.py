@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from math import prod
 from typing import NamedTuple, TypeAlias
 
@@ -150,10 +151,8 @@ def launch(machine: Machine, request: KernelLaunch) -> tuple[Journey, RequestFai
     Raises `RequestFailed` for a refused launch, of which nothing ran (AMB-HIO-47).
     """
     kernel = _kernel_of(machine, request.kernel_ref)
-    tensors = [
-        _shards(place, argument) for place, argument in enumerate(request.args) if isinstance(argument, TensorArgument)
-    ]
-    for shard in sorted(piece for tensor in tensors for piece in tensor):
+    tensors = [_shards(place, x) for place, x in enumerate(request.args) if isinstance(x, TensorArgument)]
+    for shard in sorted(chain(*tensors)):
         machine.require(shard.place, shard.shard.pa, shard.shard.nbytes, field=shard.field)
     tasks = _tasks(kernel, request, tensors)
     branches: list[Branch] = []
@@ -186,18 +185,16 @@ def _code(reference: KernelRef) -> Branch | None:
 
 def _shards(argument: int, tensor: TensorArgument) -> list[Shard]:
     """Return the shards of a tensor in order."""
-    shards = [
+    return sorted(
         Shard(Place(shard.sip, shard.cube, shard.pe), shard.offset_bytes, argument, number, shard)
         for number, shard in enumerate(tensor.tensor_pa_map.shards)
-    ]
-    shards.sort(key=lambda shard: shard[:4])
-    return shards
+    )
 
 
 def _tasks(kernel: Kernel, request: KernelLaunch, tensors: Sequence[Sequence[Shard]]) -> list[Task]:
     """Return the tasks of each PE, in order. Raises `RequestFailed` with ARGUMENT_MISMATCH (AMB-HIO-57)."""
     if kernel.parameters is None:
-        return [(piece,) for piece in sorted(shard for tensor in tensors for shard in tensor)]
+        return [(piece,) for piece in sorted(chain(*tensors))]
     _require_kinds(kernel.parameters, request)
     counts = [len(shards) for shards in tensors]
     if len(set(counts)) > 1:

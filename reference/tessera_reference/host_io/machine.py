@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
@@ -417,9 +417,7 @@ def description(machine: Machine) -> dict[str, Any]:
     return {
         "devices": [{"name": name, "sip": sip} for name, sip in machine.devices().items()],
         "places": [place._asdict() for place in machine.places()],
-        "memories": [{"kind": memory.kind, "base": memory.base, "bytes": memory.bytes} for memory in machine.memories],
-        "builtins": [
-            {"name": name, "parameters": list(builtin.parameters or ())} for name, builtin in BUILTINS.items()
-        ],
+        "memories": list(map(asdict, machine.memories)),
+        "builtins": [{"name": name, "parameters": list(known.parameters or ())} for name, known in BUILTINS.items()],
         "queue_depth": machine.size.queue_depth,
     }
