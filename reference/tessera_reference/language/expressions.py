@@ -242,8 +242,8 @@ class Expressions:
         text = self.scope.findings.text
         left, right = (f"({text(e.span)})" if isinstance(e, s.Binary) else text(e.span) for e, _ in sides)
         message = f"@ binds looser than the operators beside it: this is {left} @ {right}"
-        rule, remedy = ("the precedence of section 14.2", "LANG-14.2-05"), "write the parentheses that you mean"
-        self.scope.findings.report("syntax", message, expr.span, *rule, remedy, severity="warning")
+        requirement, remedy = "the precedence of section 14.2", "write the parentheses that you mean"
+        self.scope.findings.warn("syntax", message, expr.span, requirement, "LANG-14.2-05", remedy)
 
     def _index(self, expr: s.Index, hint: str) -> Value | None:
         operand = self.lower(expr.operand)

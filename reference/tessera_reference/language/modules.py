@@ -358,9 +358,9 @@ class FunctionLowering:
         for attribute in declaration.attributes:
             if attribute.name not in COMMON_ATTRIBUTES:
                 message = f"nothing reads the attribute {attribute.name!r} of a function"
-                rule = f"one of {', '.join(COMMON_ATTRIBUTES)}", "LANG-05.3-01"
+                requirement = f"one of {', '.join(COMMON_ATTRIBUTES)}"
                 remedy = did_you_mean(attribute.name, COMMON_ATTRIBUTES)
-                self.findings.report("types", message, attribute.span, *rule, remedy, severity="warning")
+                self.findings.warn("types", message, attribute.span, requirement, "LANG-05.3-01", remedy)
         schedule = read_annotations(self.findings, declaration.annotations)
         return values | ({"schedule": schedule} if declaration.annotations else {})
 
@@ -404,8 +404,8 @@ class FunctionLowering:
         for parameter, value in zip(self.declaration.parameters, body.arguments, strict=True):
             if isinstance(value.type, Memref | Fragment | Mesh) and value not in used:
                 message, remedy = f"nothing uses {parameter.name!r}, a {value.type}", "leave it out, or take a tensor"
-                rule = "an operation that takes it, which the levels below have", "AMB-LANG-187"
-                self.findings.report("types", message, parameter.span, *rule, remedy, severity="warning")
+                requirement = "an operation that takes it, which the levels below have"
+                self.findings.warn("types", message, parameter.span, requirement, "AMB-LANG-187", remedy)
 
     # Returns
 

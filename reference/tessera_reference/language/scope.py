@@ -48,6 +48,12 @@ class Findings:
         rest = operands, requirement, clause, remedy, severity
         self.diagnostics.append(Diagnostic(category, "verify", message, span, self.filename, *rest))
 
+    def warn(
+        self, category: Category, message: str, span: Span, requirement: str, clause: str, remedy: str = ""
+    ) -> None:
+        """Keep a warning."""
+        self.report(category, message, span, requirement, clause, remedy, severity="warning")
+
     def refused(self, refusal: Refusal, span: Span, operation: Operation | None = None) -> None:
         """Keep a refusal of an operation or an annotation."""
         location = Location(self.filename, span)
@@ -264,9 +270,9 @@ class Scope:
         problem = _mismatch(expected, actual, self.frame.dims)
         if problem:
             category, clause = problem
-            message, rule = f"{subject}: expected {expected}, found {actual}", (f"a value of type {expected}", clause)
+            message, requirement = f"{subject}: expected {expected}, found {actual}", f"a value of type {expected}"
             remedy, operands = _cure(category, expected, actual), (f"this is {actual}",)
-            self.findings.report(category, message, span, *rule, remedy, operands=operands)
+            self.findings.report(category, message, span, requirement, clause, remedy, operands=operands)
         return not problem
 
 

@@ -257,8 +257,7 @@ def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping
         ready.operation.results()
         _emit(scope, name, ready.operands, tuple(ready.operation.attributes.items()), call.span)
         message, remedy = f"{name} as a statement communicates nothing", f"write X = {name}(...);"
-        rule = "a use of its value", "AMB-LANG-119"
-        scope.findings.report("distributed", message, call.span, *rule, remedy, severity="warning")
+        scope.findings.warn("distributed", message, call.span, "a use of its value", "AMB-LANG-119", remedy)
 
 
 def read_settings(findings: Findings, call: s.Call) -> Settings | None:
@@ -351,7 +350,7 @@ class Statements:
             if self.scope.exit is not None and not warned:
                 warned = True
                 message = "this can never be reached"
-                self.scope.findings.report("types", message, statement.span, "", "AMB-LANG-93", severity="warning")
+                self.scope.findings.warn("types", message, statement.span, "", "AMB-LANG-93")
             self._statement(statement, position == 0)
 
     def _statement(self, statement: s.Statement, first: bool) -> None:
