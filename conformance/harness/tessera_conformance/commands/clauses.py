@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from tessera_conformance import cases as locations
 from tessera_conformance.cases import SuiteNotCollected, clauses_directory, schemas_directory
@@ -225,7 +226,7 @@ def report(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_as_json(result), indent=1))
     else:
-        _print_tallies(result)
+        _print_table(_as_json(result))
         print_problems(result.errors)
         waiting = f"{len(result.warnings)} clause(s) without a test in chapters not yet enforced, duplicates aside"
         print(f"{len(result.errors)} error(s), {waiting}")
@@ -304,10 +305,10 @@ def print_feedback(args: argparse.Namespace) -> int:
     return SOUND
 
 
-def _as_json(tallies: Coverage) -> dict[str, object]:
-    sections: dict[str, dict[str, object]] = {}
+def _as_json(tallies: Coverage) -> dict[str, Any]:
+    sections: dict[str, dict[str, Any]] = {document: {} for document in tallies.by_document}
     for (document, section), tally in tallies.by_section.items():
-        sections.setdefault(document, {})[section] = _numbers(tally)
+        sections[document][section] = _numbers(tally)
     return {
         "total": _numbers(tallies.total),
         "documents": {document: _numbers(tally) for document, tally in tallies.by_document.items()},
@@ -318,20 +319,13 @@ def _as_json(tallies: Coverage) -> dict[str, object]:
     }
 
 
-def _print_tallies(tallies: Coverage) -> None:
-    print(f"{'':<28}" + "".join(f"{name:>9}" for name in _numbers(tallies.total)))
-    for document, tally in tallies.by_document.items():
-        print(_row(document, tally))
-        for (key, section), part in tallies.by_section.items():
-            if key == document:
-                print(_row(f"  {section}", part))
-    for level, tally in tallies.by_level.items():
-        print(_row(level, tally))
-    print(_row("total", tallies.total))
-
-
-def _row(name: str, tally: Tally) -> str:
-    return f"{name:<28}" + "".join(f"{number:>9}" for number in _numbers(tally).values())
+def _print_table(tallies: Mapping[str, Any]) -> None:
+    rows = [("", {name: name for name in tallies["total"]})]
+    for document, numbers in tallies["documents"].items():
+        rows.append((document, numbers))
+        rows += [(f"  {section}", part) for section, part in tallies["sections"][document].items()]
+    for name, numbers in (*rows, *tallies["levels"].items(), ("total", tallies["total"])):
+        print(f"{name:<28}" + "".join(f"{number:>9}" for number in numbers.values()))
 
 
 def _numbers(tally: Tally) -> dict[str, int]:

@@ -41,14 +41,14 @@ REPRODUCE_EXAMPLES = """
 def configure_run(parser: argparse.ArgumentParser) -> None:
     """The command `run`."""
     _take_suite_options(parser, RUN_EXAMPLES)
-    parser.set_defaults(handler=run_command)
+    parser.set_defaults(handler=lambda arguments: run_suite(arguments.rest))
 
 
 def configure_reproduce(parser: argparse.ArgumentParser) -> None:
     """The command `reproduce`."""
     _take_suite_options(parser, REPRODUCE_EXAMPLES)
     parser.add_argument("case", help="case id as in the report")
-    parser.set_defaults(handler=reproduce_command)
+    parser.set_defaults(handler=reproduce)
 
 
 def _take_suite_options(parser: argparse.ArgumentParser, examples: str) -> None:
@@ -78,12 +78,7 @@ class _SuiteHelp(argparse.RawDescriptionHelpFormatter):
         return f"{super().format_help()}\n{options.format_help()}\n{further}\n\nexamples:{self._examples}"
 
 
-def run_command(arguments: argparse.Namespace) -> int:
-    """Run the suite."""
-    return run_suite(arguments.rest)
-
-
-def reproduce_command(arguments: argparse.Namespace) -> int:
+def reproduce(arguments: argparse.Namespace) -> int:
     """Run one case; its report and script go to `reproduction/` by default, not over a whole report."""
     return run_suite(["--report-dir=reproduction", "--reproduce", arguments.case, *arguments.rest])
 

@@ -43,12 +43,8 @@ class Operation:
     def default_values(self, attributes: Mapping[str, Any], arrays: Sequence[Any]) -> dict[str, Any]:
         """Return the defaults of all attributes that have one, given these operands and attributes."""
         scope = {**self.bound(arrays), **self.defaults, **attributes}
-        rules = {name: _evaluated(rule, scope) for name, rule in self.derived.items()}
+        rules = {name: eval(_code(rule), dict(scope)) for name, rule in self.derived.items()}  # those of names.toml
         return {**self.defaults, **rules}
-
-
-def _evaluated(rule: str, scope: Mapping[str, Any]) -> Any:
-    return eval(_code(rule), dict(scope))  # rules are those of names.toml
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import mmap
 import os
 import signal
@@ -324,7 +325,7 @@ PR_SET_PDEATHSIG = 1
 
 def main(line: str, types: str, record: str) -> int:
     """Serve the library until the session is closed."""
-    options = CabiOptions.read(line)
+    options = CabiOptions(**json.loads(line))
     requests, responses = _own_descriptors()
     _end_with_the_parent()
     if options.fresh:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +84,6 @@ class CabiOptions:
     def name(self) -> str:
         """The name of the file, without `.so` and what follows."""
         return re.sub(r"\.(so|dylib|dll)(\.\d+)*$", "", Path(self.library).name) or "library"
-
-    def written(self) -> str:
-        """Return the options as one line, for the process that loads the library."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def read(cls, line: str) -> CabiOptions:
-        """Return the options that `written` wrote."""
-        return cls(**json.loads(line))
 
 
 def read_options(place: str, label: str) -> CabiOptions:

@@ -6,7 +6,7 @@ import json
 import struct
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -130,7 +130,7 @@ class CabiTransport(ProcessTransport):
         """Return the command of the process that loads the library."""
         self._record = carriers.create_record(exchange)
         types = carriers.create_types(exchange, self._exported)
-        return [sys.executable, "-m", CHILD, self._options.written(), str(types), str(self._record)]
+        return [sys.executable, "-m", CHILD, json.dumps(asdict(self._options)), str(types), str(self._record)]
 
     def _exchange_message(self, method: str, params: Any, deadline: float) -> Any:
         resets = method == "session.reset"
