@@ -58,26 +58,14 @@ class WspMethods(SessionState):
 
     @checked
     def wsp_run(
-        self,
-        *,
-        package: str,
-        symbols: Any = None,
-        tensors: Any = None,
-        resources: Any = None,
-        seed: int | None = None,
+        self, *, package: str, symbols: Any = None, tensors: Any = None, resources: Any = None, seed: int | None = None
     ) -> dict[str, Any]:
         """Run a package to its end."""
         return self._prepared("run", package, symbols, tensors, resources, seed).finish().result()
 
     @checked
     def wsp_start(
-        self,
-        *,
-        package: str,
-        symbols: Any = None,
-        tensors: Any = None,
-        resources: Any = None,
-        seed: int | None = None,
+        self, *, package: str, symbols: Any = None, tensors: Any = None, resources: Any = None, seed: int | None = None
     ) -> dict[str, Any]:
         """Return a run that has not begun."""
         number = len(self._runs) + 1

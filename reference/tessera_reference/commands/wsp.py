@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +53,20 @@ def register_wsp(subparsers: Any) -> None:
     commands.add_parser("serve", help=summary, description=summary).set_defaults(run=serve_native, source_text="")
 
 
-def _command(commands: Any, name: str, action: Any, summary: str, file: str) -> argparse.ArgumentParser:
+def _command(
+    commands: Any, name: str, action: Callable[[argparse.Namespace], int], summary: str, file: str
+) -> argparse.ArgumentParser:
+    """Add a command on a file; what is wrong with the file is bad input."""
+
+    def run(options: argparse.Namespace) -> int:
+        try:
+            return action(options)
+        except WspFailure as problem:
+            raise BadInput(f"{options.file}: {problem}") from None
+
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
     parser.add_argument("file", metavar="FILE", help=f"{file}; - is standard input")
-    parser.set_defaults(run=action, source_text="")
+    parser.set_defaults(run=run, source_text="")
     return parser
 
 
@@ -73,10 +83,7 @@ def compile_file(options: argparse.Namespace) -> int:
         program = read_json(read_bytes(options))
     except ValueError as error:
         raise BadInput(f"{options.file}: is no JSON: {error}") from None
-    try:
-        package, diagnostics = compile_program(program, target_)
-    except WspFailure as problem:
-        raise BadInput(f"{options.file}: {problem}") from None
+    package, diagnostics = compile_program(program, target_)
     for diagnostic in diagnostics:
         print(f"warning: {diagnostic}", file=sys.stderr)
     data = package_bytes(package)
@@ -89,24 +96,21 @@ def compile_file(options: argparse.Namespace) -> int:
 
 def inspect(options: argparse.Namespace) -> int:
     """Print the description of a package."""
-    print(*_described(_package(options)), sep="\n")
+    print(*_described(load(read_bytes(options))), sep="\n")
     return 0
 
 
 def run(options: argparse.Namespace) -> int:
     """Run a package and print its result."""
-    result = _result(_package(options), options)
+    result = _result(load(read_bytes(options)), options)
     print(json.dumps(result, indent=2))
     return _exit_code(result)
 
 
 def build_native(options: argparse.Namespace) -> int:
     """Write the program and, if requested, its C text."""
-    try:
-        package = _package(options)
-        build([package], Path(options.output))
-    except WspFailure as problem:
-        raise BadInput(f"{options.file}: {problem}") from None
+    package = load(read_bytes(options))
+    build([package], Path(options.output))
     if options.c is not None:
         write_file(options.c, c_program([package]))
     return 0
@@ -129,7 +133,7 @@ def explain(options: argparse.Namespace) -> int:
     except ValueError:
         stated = None
     is_report = isinstance(stated, dict) and "outcome" in stated
-    result = stated if is_report else _result(_loaded(data, options), options)
+    result = stated if is_report else _result(load(data), options)
     try:
         lines = list(explanation(result))
         picture = drawing(result["deadlock"]) if options.svg is not None and "deadlock" in result else None
@@ -159,17 +163,6 @@ def _result(package: Package, options: argparse.Namespace) -> Mapping[str, Any]:
 
 def _exit_code(result: Mapping[str, Any]) -> int:
     return 0 if result["outcome"] == "completed" else DEADLOCK
-
-
-def _package(options: argparse.Namespace) -> Package:
-    return _loaded(read_bytes(options), options)
-
-
-def _loaded(data: bytes, options: argparse.Namespace) -> Package:
-    try:
-        return load(data)
-    except WspFailure as problem:
-        raise BadInput(f"{options.file}: {problem}") from None
 
 
 def _described(package: Package) -> Iterator[str]:

@@ -289,7 +289,7 @@ class _Search:
         elif outcome == "error":
             self.errors.append(state["error"]["code"])
         self.spent |= outcome == "unknown"
-        demand = {_knob_of(name): mark for name, mark in statistics["high_water"].items()}
+        demand = {knob_of(name): mark for name, mark in statistics["high_water"].items()}
         for name, channel in statistics["channels"].items():
             senders = state["waiting"]["channels"][name]["senders"] if "waiting" in state else 0
             demand[capacity_of(name)] = min(channel["sent"] + senders, AMPLE)
@@ -301,12 +301,13 @@ def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
     full = {wait["for"] for wait in report["waiting"] if wait["reason"] == "CHANNEL_FULL_WAIT"}
     channels = [channel for channel in report["channels"] if channel["name"] in full]
     return {
-        **{_knob_of(name): report["resources"][name]["size"] for name in _lacking(report["waiting"])},
+        **{knob_of(name): report["resources"][name]["size"] for name in _lacking(report["waiting"])},
         **{capacity_of(channel["name"]): channel["capacity"] for channel in channels},
     }
 
 
-def _knob_of(resource: str) -> str:
+def knob_of(resource: str) -> str:
+    """Return the knob of a resource; what is none stays as it is."""
     return "task_window" if resource == "task_ring" else resource
 
 

@@ -176,7 +176,9 @@ def execute(kernel: Kernel, tensors: Sequence[Values], scalars: Sequence[int]) -
             else _element(scalars[value] if kind == "scalar" else value, destination.dtype)
             for kind, value in operands
         ]
-        INSTRUCTIONS[op].apply(destination, *values)
+        destination[:] = INSTRUCTIONS[op].result(destination, *values)
+        if destination.dtype.kind == "f" and op != "copy":  # which keeps all bits
+            destination[np.isnan(destination)] = np.nan
 
 
 @lru_cache(1024)
@@ -186,53 +188,31 @@ def _element(value: int, dtype: np.dtype[Any]) -> Any:
     return number != 0 if dtype.kind == "b" else number.astype(dtype)
 
 
-def _settled(values: Values) -> None:
-    """Every NaN becomes the quiet one."""
-    if values.dtype.kind == "f":
-        nan = np.isnan(values)
-        if nan.any():
-            values[nan] = np.nan
-
-
-def _fill(destination: Values, value: Any) -> None:
-    destination[:] = value
-
-
-def _iota(destination: Values, first: Any) -> None:
-    count = np.arange(len(destination), dtype=np.uint64)
-    np.add(count.astype(destination.dtype), first, out=destination)
-
-
-def _elementwise(operation: Callable[[Any, Any], Any]) -> Callable[..., None]:
-    def apply(destination: Values, a: Any, b: Any) -> None:
-        destination[:] = operation(a, b)
-        _settled(destination)
-
-    return apply
-
-
-def _sum(destination: Values, source: Values) -> None:
-    destination[0] = reduce(operator.add, source)
-    _settled(destination)
-
-
 @dataclass(frozen=True)
 class InstructionKind:
-    """A kind of instruction: its effect, and what its operands are: a tensor, a scalar, or any of the two."""
+    """A kind of instruction: its result, and what its operands are: a tensor, a scalar, or any of the two.
 
-    apply: Callable[..., None]
+    The result is computed from the destination, of which it has the count and the dtype, and the operands.
+    """
+
+    result: Callable[..., Any]
     operands: tuple[str, ...]
     of_bool: bool = False
 
 
+def _iota(like: Values, first: Any) -> Values:
+    numbers: Values = np.arange(len(like), dtype=np.uint64).astype(like.dtype) + first
+    return numbers
+
+
 INSTRUCTIONS: Mapping[str, InstructionKind] = {
-    "fill": InstructionKind(_fill, ("scalar",), of_bool=True),
+    "fill": InstructionKind(lambda like, value: value, ("scalar",), of_bool=True),
     "iota": InstructionKind(_iota, ("scalar",)),
-    "copy": InstructionKind(_fill, ("tensor",), of_bool=True),
-    "add": InstructionKind(_elementwise(np.add), ("any", "any")),
-    "sub": InstructionKind(_elementwise(np.subtract), ("any", "any")),
-    "mul": InstructionKind(_elementwise(np.multiply), ("any", "any")),
-    "min": InstructionKind(_elementwise(smaller), ("any", "any"), of_bool=True),
-    "max": InstructionKind(_elementwise(larger), ("any", "any"), of_bool=True),
-    "sum": InstructionKind(_sum, ("tensor",)),
+    "copy": InstructionKind(lambda like, source: source, ("tensor",), of_bool=True),
+    "add": InstructionKind(lambda like, a, b: a + b, ("any", "any")),
+    "sub": InstructionKind(lambda like, a, b: a - b, ("any", "any")),
+    "mul": InstructionKind(lambda like, a, b: a * b, ("any", "any")),
+    "min": InstructionKind(lambda like, a, b: smaller(a, b), ("any", "any"), of_bool=True),
+    "max": InstructionKind(lambda like, a, b: larger(a, b), ("any", "any"), of_bool=True),
+    "sum": InstructionKind(lambda like, source: reduce(operator.add, source), ("tensor",)),
 }

@@ -142,8 +142,7 @@ class Agenda:
         """Remove the events that happen now. Return their kinds and numbers, in order."""
         due = []
         while self.is_due():
-            _, kind, number = heappop(self.events)
-            due.append((kind, number))
+            due.append(heappop(self.events)[1:])
         return due
 
 
@@ -306,17 +305,10 @@ class TensorMap:
 
     def dependencies(self, reads: Iterable[int], writes: Iterable[int]) -> dict[int, TaskState]:
         """By number, the tasks that must be complete before these tensors are read and written (AMB-WSP-44)."""
-        writers: dict[int, TaskState] = {}
-        for tensor in reads:
-            writer = self.writer[tensor]
-            if writer is not None:
-                writers[writer.number] = writer
+        tasks = {task.number: task for tensor in (*reads, *writes) if (task := self.writer[tensor]) is not None}
         for tensor in writes:
-            writer = self.writer[tensor]
-            if writer is not None:
-                writers[writer.number] = writer
-            writers.update(self.readers[tensor])
-        return writers
+            tasks.update(self.readers[tensor])
+        return tasks
 
     def add(self, task: TaskState) -> None:
         """A task is issued."""

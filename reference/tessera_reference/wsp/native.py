@@ -180,12 +180,10 @@ NUMBERS = itertools.count()
 class NoCompiler(WspFailure):
     """There is no C compiler."""
 
-    def __init__(self) -> None:
-        names = ", ".join(COMPILERS)
-        super().__init__(
-            f"no C compiler ({names}) is on the PATH: install one, such as the package gcc or clang, "
-            "or run the package by `wsp run --engine executor`"
-        )
+    text = (
+        f"no C compiler ({', '.join(COMPILERS)}) is on the PATH: install one, such as the package gcc or clang, "
+        "or run the package by `wsp run --engine executor`"
+    )
 
 
 class BuildFailed(WspFailure):
@@ -222,10 +220,7 @@ def _compile(path: str, *arguments: str) -> None:
 
 
 def build(
-    packages: Sequence[Package],
-    program: Path,
-    flags: tuple[str, ...] = FLAGS,
-    compilers: Sequence[str] = COMPILERS,
+    packages: Sequence[Package], program: Path, flags: tuple[str, ...] = FLAGS, compilers: Sequence[str] = COMPILERS
 ) -> None:
     """Write the program of packages for cpu_sim at a path by the first compiler that there is.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .builder import Channel, Expr, Kernel, Program, Tensor, compile_program
+from .deadlock import knob_of
 from .errors import ProgramRefused
 from .forms import members, name, objects
 from .native import NativeRun
@@ -142,11 +143,7 @@ def _ending(
             "window": report["window"],
             "channels": [{"name": channel["name"], "state": channel["state"]} for channel in report["channels"]],
             "waiting": [
-                {
-                    "process": wait["process"],
-                    "for": "task_window" if wait["for"] == "task_ring" else wait["for"],
-                    "reason": wait["reason"],
-                }
+                {"process": wait["process"], "for": knob_of(wait["for"]), "reason": wait["reason"]}
                 for wait in report["waiting"]
                 if "task" not in wait
             ],

@@ -378,35 +378,31 @@ def runs_what_was_built(self: ReferenceAdapter, *, package: str, **arguments: An
     return answer
 
 
-def computing(name: str, description: str, op: str, apply: Callable[..., None]) -> Violation:
+def computing(name: str, description: str, op: str, result: Callable[..., Any]) -> Violation:
     """Return a violation in which an instruction computes something else."""
-    other = {**kernels.INSTRUCTIONS, op: replace(kernels.INSTRUCTIONS[op], apply=apply)}
+    other = {**kernels.INSTRUCTIONS, op: replace(kernels.INSTRUCTIONS[op], result=result)}
     return changed("WSP-07.2-16", name, description, (kernels, "INSTRUCTIONS", other))
 
 
-def without_signs(destination: Any, a: Any, b: Any) -> None:
+def without_signs(like: Any, a: Any, b: Any) -> Any:
     def key(row: Any) -> Any:
         return row.view(f"u{row.itemsize}") if row.dtype.kind == "i" else row
 
-    destination[:] = np.where(key(a) < key(b), a, b)
+    return np.where(key(a) < key(b), a, b)
 
 
-def saturating(destination: Any, a: Any, b: Any) -> None:
-    usual_add(destination, a, b)
-    if destination.dtype.kind == "u":
-        destination[destination < a] = np.iinfo(destination.dtype).max
+def saturating(like: Any, a: Any, b: Any) -> Any:
+    return np.where(a + b < a, np.iinfo(like.dtype).max, a + b) if like.dtype.kind == "u" else a + b
 
 
-def in_pairs(destination: Any, source: Any) -> None:
-    destination[0] = np.sum(source, dtype=source.dtype)
+def in_pairs(like: Any, source: Any) -> Any:
+    return np.sum(source, dtype=source.dtype)
 
 
-def in_a_byte(destination: Any, first: Any) -> None:
-    destination[:] = np.arange(len(destination), dtype=np.uint8 if len(destination) < 256 else np.uint16) % 256
-    destination += first
+def in_a_byte(like: Any, first: Any) -> Any:
+    return (np.arange(len(like)) % 256).astype(like.dtype) + first
 
 
-usual_add = kernels.INSTRUCTIONS["add"].apply
 usual_compile = ReferenceAdapter.wsp_compile
 KERNELS = [
     computing("min_without_signs", "compares integers without their signs", "min", without_signs),

@@ -147,7 +147,9 @@ static void *wsp_add(Machine *m, Vector *list, size_t size) {
 
 static void wsp_add_pointer(Machine *m, Vector *list, void *item) { *(void **)wsp_add(m, list, sizeof item) = item; }
 
-static void *wsp_pointer(const Vector *list, size_t place) { return ((void **)list->items)[place]; }
+/* for EACH_IN(type, item, list) ...: the addresses of the elements of a list in turn. */
+#define EACH_IN(type, each, list) \
+    (type *each = (list).items; each && each < (type *)(list).items + (list).count; each++)
 
 /* A binary heap of entries. */
 
@@ -257,9 +259,10 @@ static void wsp_observe(Machine *m, const char *kind, u64 a, u64 b, u64 c) {
 
 const char *const wsp_resource_names[RESOURCES] = {"task_ring", "tensormap_pool", "deplist_pool", "heap_arena",
                                                    "ready_queue"};
-const char *const wsp_reason_names[] = {"TASK_RING_FULL",     "TENSORMAP_POOL_FULL", "DEPLIST_POOL_FULL",
-                                        "HEAP_ARENA_FULL",    "READY_QUEUE_FULL",    "CHANNEL_EMPTY_WAIT",
-                                        "CHANNEL_FULL_WAIT", "TASK_WAIT"};
+const char *const wsp_reason_names[] = {
+    "TASK_RING_FULL", "TENSORMAP_POOL_FULL", "DEPLIST_POOL_FULL", "HEAP_ARENA_FULL", "READY_QUEUE_FULL",
+    "CHANNEL_EMPTY_WAIT", "CHANNEL_FULL_WAIT", "TASK_WAIT"
+};
 
 /* The first resource that lacks, in the order of the document; NOT_WAITING where none does. */
 static int wsp_shortage(const Machine *m, const u64 *needs, const Worker *worker) {
@@ -296,9 +299,8 @@ static void wsp_find_dependencies(Machine *m, List reads, List writes) {
     m->found.count = 0;
     for EACH_OF(read, reads) find(m, m->writers[*read]);
     for EACH_OF(written, writes) {
-        const Vector *readers = &m->readers[*written];
         find(m, m->writers[*written]);
-        for EACH(reader, readers->count) find(m, wsp_pointer(readers, reader));
+        for EACH_IN(Task *, reader, m->readers[*written]) find(m, *reader);
     }
 }
 
@@ -315,9 +317,8 @@ static void wsp_map_add(Machine *m, Task *task) {
 static void wsp_map_remove(Machine *m, Task *task) {
     for EACH_OF(read, task->site->reads) {
         Vector *readers = &m->readers[*read];
-        for EACH(reader, readers->count)
-            if (wsp_pointer(readers, reader) == task)
-                ((void **)readers->items)[reader] = wsp_pointer(readers, --readers->count);
+        for EACH_IN(Task *, reader, *readers)
+            if (*reader == task) *reader = ((Task **)readers->items)[--readers->count];
     }
     for EACH_OF(written, task->site->writes)
         if (m->writers[*written] == task) m->writers[*written] = NULL;
@@ -451,7 +452,7 @@ static void wsp_signal(Machine *m, Task *task);
 
 /* The memory of a task that is complete, or new memory. */
 static Task *new_task(Machine *m) {
-    if (m->free_tasks.count > 0) return wsp_pointer(&m->free_tasks, --m->free_tasks.count);
+    if (m->free_tasks.count > 0) return ((Task **)m->free_tasks.items)[--m->free_tasks.count];
     Task *task = wsp_allocate(m, 1, sizeof(Task));
     task->scalars = wsp_allocate(m, m->info->most_scalars, sizeof(u64));
     return task;
@@ -486,8 +487,7 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     memcpy(task->holds, needs, sizeof needs);
     memcpy(task->scalars, p->operands + 1, site->scalars_count * sizeof(u64));
     *(uint32_t *)wsp_add(m, &m->assignments, sizeof(uint32_t)) = worker->index;
-    for (size_t place = 0; place < nodes; place++)
-        wsp_add_pointer(m, &((Task *)wsp_pointer(&m->found, place))->dependents, task);
+    for EACH_IN(Task *, dependency, m->found) wsp_add_pointer(m, &(*dependency)->dependents, task);
     wsp_map_add(m, task);
     for EACH_OF(signal, site->signals) p->signalling[*signal]++;
     wsp_observe(m, "task", site->kernel, worker->index, site->cycles);
@@ -518,11 +518,8 @@ static void wsp_start_tasks(Machine *m) {
 
 /* The scope in which a task was issued; NULL where it has none, or the scope has ended. */
 static Scope *open_scope(const Task *task) {
-    const Vector *scopes = &task->process->scopes;
-    for EACH(depth, scopes->count) {
-        Scope *scope = (Scope *)scopes->items + depth;
+    for EACH_IN(Scope, scope, task->process->scopes)
         if (scope->serial == task->scope_serial) return scope;
-    }
     return NULL;
 }
 
@@ -548,11 +545,10 @@ static void wsp_complete(Machine *m, Task *task) {
     worker->busy += m->now - task->time_started;
     worker->tasks++;
     worker->time = m->now;
-    while (task->dependents.count > 0) wsp_one_less(m, wsp_pointer(&task->dependents, --task->dependents.count));
-    while (task->watchers.count > 0) {
-        Process *watcher = wsp_pointer(&task->watchers, --task->watchers.count);
-        if (--watcher->awaited == 0) wsp_wake(m, watcher);
-    }
+    for EACH_IN(Task *, dependent, task->dependents) wsp_one_less(m, *dependent);
+    for EACH_IN(Process *, watcher, task->watchers)
+        if (--(*watcher)->awaited == 0) wsp_wake(m, *watcher);
+    task->dependents.count = task->watchers.count = 0;
     free_held(m, task);
     wsp_add_pointer(m, &m->free_tasks, task);
     for EACH_OF(signal, task->site->signals)

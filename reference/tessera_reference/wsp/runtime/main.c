@@ -55,20 +55,18 @@ static void set_tensor(Machine *m, const char *argument, const char *path) {
     refuse("tensor", argument, "the program has no such tensor");
 }
 
-static u64 count_after(const char *option, const char *value, u64 least) {
-    return number("argument", option, value, least, UINT64_MAX, "expected a whole number from 1 after it");
-}
-
 /* An option and its value. */
 static void set(Machine *m, const char *option, const char *value) {
-    const char *sign = strchr(value, '=');
-    if (strcmp(option, "--max-steps") == 0)
-        m->max_steps = count_after(option, value, 1);
-    else if (strcmp(option, "--enough") == 0)
-        m->enough = count_after(option, value, 0);
-    else if (strcmp(option, "--instants") == 0)
-        m->instants = count_after(option, value, 0);
-    else if (sign == NULL)
+    const struct { const char *name; u64 least, *value; } bounds[] = {
+        {"--max-steps", 1, &m->max_steps}, {"--enough", 0, &m->enough}, {"--instants", 0, &m->instants}
+    };
+    const char *sign = strchr(value, '='), *problem = "expected a whole number from 1 after it";
+    for EACH(place, 3)
+        if (strcmp(option, bounds[place].name) == 0) {
+            *bounds[place].value = number("argument", option, value, bounds[place].least, UINT64_MAX, problem);
+            return;
+        }
+    if (sign == NULL)
         refuse("argument", option, "expected NAME=VALUE after it");
     else if (strcmp(option, "--symbol") == 0)
         set_input(m, SYMBOL_INPUT, value, sign + 1);

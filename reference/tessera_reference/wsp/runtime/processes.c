@@ -81,25 +81,18 @@ static void set_bits(const Elements *e, u64 place, u64 bits) {
 }
 
 static double number_of(const Elements *e, u64 bits) {
-    uint32_t narrow = (uint32_t)bits;
-    float single;
-    double wide;
-    memcpy(&single, &narrow, sizeof single);
-    memcpy(&wide, &bits, sizeof wide);
-    return e->info->dtype == FP32 ? single : wide;
+    union { uint32_t bits; float value; } narrow = {(uint32_t)bits};
+    union { u64 bits; double value; } wide = {bits};
+    return e->info->dtype == FP32 ? narrow.value : wide.value;
 }
 
 /* The bits of a number, rounded to the dtype; every NaN is the quiet one. */
 static u64 bits_of_number(const Elements *e, double number) {
-    if (e->info->dtype == FP32) {
-        float value = (float)number;
-        uint32_t bits;
-        memcpy(&bits, &value, sizeof bits);
-        return isnan(value) ? UINT32_C(0x7FC00000) : bits;
-    }
-    u64 bits;
-    memcpy(&bits, &number, sizeof bits);
-    return isnan(number) ? UINT64_C(0x7FF8000000000000) : bits;
+    bool single = e->info->dtype == FP32;
+    union { float value; uint32_t bits; } narrow = {single ? (float)number : 0};
+    union { double value; u64 bits; } wide = {number};
+    if (isnan(number)) return single ? UINT32_C(0x7FC00000) : UINT64_C(0x7FF8000000000000);
+    return single ? narrow.bits : wide.bits;
 }
 
 /* A u64 as an element: integers wrap, floats round to nearest even, bool is 1 where it is not 0. */
@@ -244,29 +237,25 @@ static bool task(Machine *m, Process *p, const Statement *s) {
     return true;
 }
 
-/* True if the process need not wait for these tasks. */
-static bool await(Machine *m, Process *p, size_t tasks) {
-    p->awaited = tasks;
-    if (tasks > 0) wsp_wait(m, &p->waiting, TASK_WAIT, "tasks");
-    return tasks == 0;
+/* True if the process need not wait for the tasks that were found. */
+static bool await_found(Machine *m, Process *p) {
+    p->awaited = m->found.count;
+    for EACH_IN(Task *, task, m->found) wsp_add_pointer(m, &(*task)->watchers, p);
+    if (p->awaited > 0) wsp_wait(m, &p->waiting, TASK_WAIT, "tasks");
+    return p->awaited == 0;
 }
 
 static bool await_tensors(Machine *m, Process *p, List reads, List writes) {
     wsp_find_dependencies(m, reads, writes);
-    for (size_t place = 0; place < m->found.count; place++)
-        wsp_add_pointer(m, &((Task *)wsp_pointer(&m->found, place))->watchers, p);
-    return await(m, p, m->found.count);
+    return await_found(m, p);
 }
 
 static bool await_own(Machine *m, Process *p) {
-    size_t own = 0;
     if (p->phase++ > 0) return true;
+    m->found.count = 0;
     for (Task *task = m->tasks.after; task != &m->tasks; task = task->after)
-        if (task->process == p) {
-            wsp_add_pointer(m, &task->watchers, p);
-            own++;
-        }
-    return await(m, p, own);
+        if (task->process == p) wsp_add_pointer(m, &m->found, task);
+    return await_found(m, p);
 }
 
 static bool load(Machine *m, Process *p, const Statement *s) {
@@ -298,10 +287,6 @@ static bool run_kernel(Machine *m, Process *p, const Statement *s) {
     wsp_apply(m, site, p->operands + 1);
     wsp_observe(m, "kernel", p->index, site->kernel, site->cycles);
     return true;
-}
-
-static void begin_scope(Machine *m, Process *p) {
-    if (!*p->without_scopes) *(Scope *)wsp_add(m, &p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
 }
 
 /* Free what complete tasks of the scope held; no barrier. */
@@ -344,7 +329,7 @@ static bool leave(Machine *m, Process *p) {
 }
 
 /* Execute a statement, or leave a body. True if the process goes on. */
-static bool execute(Machine *m, Process *p) {
+static bool wsp_execute(Machine *m, Process *p) {
     Frame *frame = innermost(p);
     if (frame->next == frame->body.statements_count) return leave(m, p);
     const Statement *s = &frame->body.statements[frame->next];
@@ -363,7 +348,9 @@ static bool execute(Machine *m, Process *p) {
         done = taken == CLOSED;
         break;
     case CLOSE: wsp_close_channel(m, p, s->channel); break;
-    case SCOPE: begin_scope(m, p); return wsp_enter(m, p, s->body);
+    case SCOPE:
+        if (!*p->without_scopes) *(Scope *)wsp_add(m, &p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
+        return wsp_enter(m, p, s->body);
     case COND: return wsp_enter(m, p, wsp_value(m, s->when) != 0 ? s->then : s->otherwise);
     case REPEAT:
         if (turn(m, s, frame)) return wsp_enter(m, p, s->body);
@@ -375,8 +362,4 @@ static bool execute(Machine *m, Process *p) {
     p->phase = 0;
     frame->next++;
     return true;
-}
-
-static void wsp_go_on(Machine *m, Process *p) {
-    while (!p->done && execute(m, p));
 }

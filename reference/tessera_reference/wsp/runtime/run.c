@@ -21,8 +21,7 @@ static void print_times(const Machine *m) {
     u64 makespan = 0;
     for EACH(p, info->processes_count) makespan = larger(makespan, m->processes[p].time);
     for EACH(w, info->workers) makespan = larger(makespan, m->workers[w].time);
-    print_number("total_cycles", makespan);
-    wsp_print("'processes':{");
+    wsp_print("'total_cycles':" NUMBER ",'processes':{", makespan);
     for EACH(p, info->processes_count) print_number(info->processes[p].name, m->processes[p].time);
     wsp_print("},'workers':[");
     for EACH(w, info->workers) wsp_print("{'busy':" NUMBER ",'tasks':" NUMBER "}", m->workers[w].busy, m->workers[w].tasks);
@@ -95,8 +94,7 @@ static void print_values(const Machine *m) {
         putchar('"');
     }
     wsp_print("},'assignments':[");
-    for (size_t task = 0; task < m->assignments.count; task++)
-        wsp_print("%" PRIu32, ((uint32_t *)m->assignments.items)[task]);
+    for EACH_IN(uint32_t, worker, m->assignments) wsp_print("%" PRIu32, *worker);
     wsp_print("]");
 }
 
@@ -113,7 +111,7 @@ static void print_process(const Machine *m, const Process *p) {
     for EACH(channel, m->info->channels_count)
         if (p->closed[channel]) wsp_print("'%s'", m->info->channels[channel].name);
     wsp_print("],'scopes':[");
-    for EACH(depth, p->scopes.count) print_resources(NULL, ((Scope *)p->scopes.items)[depth].held, READY_QUEUE);
+    for EACH_IN(Scope, scope, p->scopes) print_resources(NULL, scope->held, READY_QUEUE);
     wsp_print("]}");
 }
 
@@ -121,10 +119,8 @@ static void print_channel(const Channel *c) {
     wsp_print("'%s':{'capacity':" NUMBER ",'tokens':%zu,'senders':%zu,'producers':%" PRIu32 ",'takers':%zu",
               c->info->name, *c->capacity, c->tokens.count, c->senders.count, c->producers, c->takers.count);
     wsp_print("'tasks':[");
-    for EACH(place, c->takers.count) {
-        const Entry *taker = wsp_first(&c->takers) + place;
+    for EACH_IN(Entry, taker, c->takers)
         if (taker->kind == OF_TASK) wsp_print(NUMBER, taker->number);
-    }
     wsp_print("]}");
 }
 
@@ -138,10 +134,9 @@ static void print_task(const Machine *m, const Task *task) {
     wsp_print("'signals':[");
     for EACH_OF(signal, task->site->signals) wsp_print("'%s'", m->info->channels[*signal].name);
     wsp_print("],'dependents':[");
-    for EACH(place, task->dependents.count) wsp_print(NUMBER, ((Task *)wsp_pointer(&task->dependents, place))->number);
+    for EACH_IN(Task *, dependent, task->dependents) wsp_print(NUMBER, (*dependent)->number);
     wsp_print("],'watchers':[");
-    for EACH(place, task->watchers.count)
-        wsp_print("'%s'", ((Process *)wsp_pointer(&task->watchers, place))->info->name);
+    for EACH_IN(Process *, watcher, task->watchers) wsp_print("'%s'", (*watcher)->info->name);
     wsp_print("]}");
 }
 
@@ -215,8 +210,7 @@ static void prepare_values(Machine *m) {
     }
 }
 
-/* The machine of a run with what the program says; its caller may change inputs, tensors and bounds before it
- * begins. */
+/* The machine of a run with what the program says; its caller may change inputs, tensors and bounds before it begins. */
 static Machine *wsp_prepared(const ProgramInfo *info) {
     Machine *m = calloc(1, sizeof(Machine));
     if (m == NULL) {
@@ -261,7 +255,7 @@ static void go_on(Machine *m, Process *p) {
     m->current = p;
     m->turn_steps = 0;
     m->mark_of_progress = UINT64_MAX;
-    wsp_go_on(m, p);
+    while (!p->done && wsp_execute(m, p));
     m->current = NULL;
 }
 
@@ -271,7 +265,7 @@ static void instant(Machine *m) {
     while (moves) {
         m->due.count = 0;
         while (wsp_is_due(m)) *(Entry *)wsp_add(m, &m->due, sizeof(Entry)) = wsp_pop(&m->events);
-        for (size_t place = 0; place < m->due.count; place++) happen(m, wsp_first(&m->due) + place);
+        for EACH_IN(Entry, event, m->due) happen(m, event);
         for EACH(each, m->info->processes_count)
             if (m->processes[each].runnable) go_on(m, &m->processes[each]);
         wsp_start_tasks(m);
