@@ -97,12 +97,10 @@ def integers(**values: Values) -> dict[str, Tensor]:
 
 
 def _declaration(word: str, name: str, statements: Sequence[str], parameters: str, result: str, attributes: str) -> str:
-    heading = [
-        f"{word} {name}({parameters})",
-        *([f"-> {result}"] if result else []),
-        *([f"@{attributes}"] * bool(attributes)),
-    ]
-    return "\n".join([f"  {' '.join(heading)} {{", *(f"    {statement}" for statement in statements), "  }"])
+    heading = (
+        f"  {word} {name}({parameters}){f' -> {result}' if result else ''}{f' @{attributes}' if attributes else ''}"
+    )
+    return "\n".join([f"{heading} {{", *(f"    {statement}" for statement in statements), "  }"])
 
 
 def _leaves(values: Values) -> Iterator[Number]:

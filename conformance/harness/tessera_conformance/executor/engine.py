@@ -317,9 +317,8 @@ def _connected(executor: str) -> tuple[Any, str]:
         from distributed import Client
         from distributed.security import Security
     except ImportError as error:
-        raise ExecutorUnavailable(
-            f"--executor needs dask.distributed: pip install 'tessera-conformance[dask]' ({error})"
-        ) from None
+        remedy = "pip install 'tessera-conformance[dask]'"
+        raise ExecutorUnavailable(f"--executor needs dask.distributed: {remedy} ({error})") from None
     if address.startswith("tls") and Security().get_connection_args("client")["ssl_context"] is None:
         raise ExecutorUnavailable(
             f"{address} needs certificates: name them in dask's configuration, distributed.comm.tls.ca-file and "

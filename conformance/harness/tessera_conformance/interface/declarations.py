@@ -648,13 +648,10 @@ class _Writer:
             case Constant(text):
                 return {"const": text}
             case ListOf(item, least, most):
-                bounds = {"minItems": least, "maxItems": most}
                 items = {} if item == Builtin("any") else {"items": self.type(item)}
-                return {
-                    "type": "array",
-                    **items,
-                    **{name: limit for name, limit in bounds.items() if limit is not None},
-                }
+                bounds = {"minItems": least, "maxItems": most}
+                limits = {name: limit for name, limit in bounds.items() if limit is not None}
+                return {"type": "array", **items, **limits}
             case MapOf(value):
                 return {"type": "object", "additionalProperties": self.type(value)}
             case Record(fields):

@@ -33,14 +33,13 @@ from tessera_conformance.tensors import to_wire
 # One byte says whether the function had returned; its name follows.
 
 
-RECORD_NAME = "call"
 RECORD_BYTES = 64
 INSIDE, RETURNED = b"\1", b"\2"
 
 
 def create_record(folder: Path) -> Path:
     """Return the path of an empty record in a folder."""
-    path = folder / RECORD_NAME
+    path = folder / "call"
     path.write_bytes(bytes(RECORD_BYTES))
     return path
 
@@ -68,12 +67,9 @@ def last_call(path: Path) -> str:
 # Parsing takes a third of the start of a process with a library, so the suite's process does it once for all.
 
 
-TYPES_NAME = "c_types.py"
-
-
 def create_types(folder: Path, exported: Collection[str]) -> Path:
     """Write the declarations of the functions of the runtime and of exported extensions into a folder."""
-    path = folder / TYPES_NAME
+    path = folder / "c_types.py"
     path.write_bytes(_compiled_types(frozenset(exported)))
     return path
 

@@ -104,7 +104,10 @@ Note = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of object: the functions that create and end one, the parameter that names it, and that of its owner."""
+    """A kind of object: the functions that create and end one, the parameter that names it, and that of its owner.
+
+    The call that creates an event or host memory does not name its context: any may own it.
+    """
 
     made_by: str
     ended_by: str
@@ -113,10 +116,10 @@ class Kind:
 
 
 KINDS = (
-    Kind("tessEventCreate", "tessEventDestroy", "event"),
+    Kind("tessEventCreate", "tessEventDestroy", "event", "context"),
     Kind("tessStreamCreate", "tessStreamDestroy", "stream", "mesh"),
     Kind("tessMalloc", "tessFree", "devPtr", "mesh"),
-    Kind("tessHostAlloc", "tessHostFree", "hostPtr"),
+    Kind("tessHostAlloc", "tessHostFree", "hostPtr", "context"),
     Kind("tessModuleLoad", "tessModuleUnload", "module", "context"),
     Kind("tessMeshCreate", "tessMeshDestroy", "mesh", "context"),
     Kind("tessInit", "tessShutdown", "context"),
@@ -144,15 +147,12 @@ class LiveObjects:
         self._forget(kind, arguments[kind.name])
 
     def _forget(self, kind: Kind, handle: int) -> None:
-        """Forget an object and all that it owns; a context may own any event and host memory, which name none."""
+        """Forget an object and all that it owns, or may own."""
         self._owners[kind.name].pop(handle, None)
         for part in KINDS:
             if part.owner == kind.name:
-                for child in [child for child, owner in self._owners[part.name].items() if owner == handle]:
+                for child in [child for child, owner in self._owners[part.name].items() if owner in (handle, 0)]:
                     self._forget(part, child)
-        if kind.name == "context":
-            self._owners["event"].clear()
-            self._owners["hostPtr"].clear()
 
     def forget(self) -> None:
         """Forget all objects."""
