@@ -160,7 +160,7 @@ def test_every_variant_occurs_and_names_follow(legal_programs: list[GeneratedPro
 def test_parentheses_stand_where_precedence_needs_them(expr: t.Expr, text: str) -> None:
     """By the table of section 14.2, where @ binds looser than +."""
     function = t.Function("f", (), None, (), [t.Return((expr,))])
-    printed = render(t.Program((t.Module("m", [function]),)))
+    printed = render((t.Module("m", [function]),))
     assert printed.splitlines()[2].strip() == f"return {text};"
 
 

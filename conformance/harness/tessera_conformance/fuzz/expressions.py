@@ -302,7 +302,7 @@ class Expressions:
         if scalar and (typed or type_.dtype in ("int32", "fp32", "bool")) and self.choose.below(4) < 3:
             return self.literal(type_.dtype, typed)
         if type_.shape and type_.is_static and self.choose.chance(6) and kind_of(type_.dtype) != "complex":
-            return t.TensorValue(type_)
+            return type_
         return self._wanted(type_, typed, variables)
 
     def _wanted(self, type_: Type, typed: bool, variables: list[Variable]) -> t.Expr:
@@ -312,10 +312,10 @@ class Expressions:
         if variables:
             return t.Var(self.choose.pick(variables).name)
         if type_.shape:
-            return t.TensorValue(type_)
+            return type_
         if typed or type_.dtype in ("int32", "fp32", "bool"):
             return self.literal(type_.dtype, typed)
-        return t.Index(t.TensorValue(Type(type_.dtype, (1,))), (t.Literal("0"),))
+        return t.Index(Type(type_.dtype, (1,)), (t.Literal("0"),))
 
     def literal(self, dtype: str, typed: bool = True) -> t.Literal:
         """Return a literal; if the context gives it no type, one of its own type."""
@@ -329,9 +329,9 @@ class Expressions:
 
         Arguments with defaults may be left out, and the last ones may be given by name (AMB-LANG-14).
         """
-        arguments: list[tuple[t.Parameter, t.Expr]] = []
+        arguments: list[tuple[t.Let, t.Expr]] = []
         for parameter in function.parameters:
-            if parameter.default is not None and self.choose.below(2):
+            if parameter.value is not None and self.choose.below(2):
                 break
             shape = tuple(self._size(extent, sizes) for extent in parameter.type.shape)
             type_ = Type(parameter.type.dtype, shape, parameter.type.layout)
@@ -394,10 +394,7 @@ def _arithmetic(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return t.Binary(operator, make.expr(left), make.expr(right, typed))
 
 
-@production(is_number, 2)
-def _sign(make: Expressions, type_: Type, typed: bool) -> t.Expr:
-    """Return an operand with a sign."""
-    return t.Unary(make.choose.pick("-+"), make.expr(type_, typed))
+production(is_number, 2)(lambda make, type_, typed: t.Unary(make.choose.pick("-+"), make.expr(type_, typed)))
 
 
 @production(lambda type_: type_.dtype == "bool", 6)
@@ -639,9 +636,9 @@ def _extreme(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op(make.choose.pick(("maximum", "minimum")), type_, type_)
 
 
-@production(is_number, 2, "tensor-ops")
-def _select(make: Expressions, type_: Type, typed: bool) -> t.Expr:
-    return make.op("select", Type("bool", type_.shape, type_.layout), type_, type_)
+production(is_number, 2, "tensor-ops")(
+    lambda make, type_, typed: make.op("select", Type("bool", type_.shape, type_.layout), type_, type_)
+)
 
 
 @production(_is_plain, 1, "tensor-ops")

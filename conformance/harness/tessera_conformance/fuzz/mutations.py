@@ -58,7 +58,7 @@ class Slot:
 
 def slots_of(program: t.Program) -> Iterator[Slot]:
     """Yield every reachable place for a statement, in source order."""
-    for module in program.modules:
+    for module in program:
         constants = {constant.name: constant.type for constant in module.declarations if isinstance(constant, t.Let)}
         for function in module.declarations:
             if isinstance(function, t.Function):
@@ -222,7 +222,7 @@ def _statement(tree: t.Program, chooser: Chooser) -> Broken:
 def _declaration(tree: t.Program, chooser: Chooser) -> Broken:
     """Append a wrong declaration to a module."""
     what, text, categories = chooser.pick(DECLARATIONS)
-    tree.modules[-1].declarations.append(t.Raw(text))
+    tree[-1].declarations.append(t.Raw(text))
     return what, render(tree), categories
 
 
@@ -243,7 +243,7 @@ def _word(tree: t.Program, chooser: Chooser) -> Broken:
 
 def _twice(tree: t.Program, chooser: Chooser) -> Broken:
     """Repeat a declaration of a module (AMB-LANG-86)."""
-    declarations = tree.modules[0].declarations
+    declarations = tree[0].declarations
     declarations.append(chooser.pick(declarations))
     return "declared twice", render(tree), (*TYPES, "distributed")
 
@@ -262,7 +262,7 @@ def _with_end(tree: t.Program, chooser: Chooser, what: str, end: t.Block) -> Bro
     """Replace the return of a func with an annotated result; without such a func, insert a wrong statement."""
     bodies = [
         function.body
-        for function in tree.modules[0].declarations
+        for function in tree[0].declarations
         if isinstance(function, t.Function) and function.result is not None and isinstance(function.body[-1], t.Return)
     ]
     if not bodies:

@@ -62,7 +62,7 @@ class _Writer:
     # Declarations
 
     def program(self, program: t.Program) -> Iterator[str]:
-        for module in program.modules:
+        for module in program:
             yield f"module {self.name(module.name)} {{"
             for declaration in module.declarations:
                 yield from (f"  {line}" for line in self.declaration(declaration))
@@ -71,7 +71,7 @@ class _Writer:
     def declaration(self, declaration: t.Decl) -> Iterator[str]:
         match declaration:
             case t.Function(name, parameters, result, attributes, body, keyword):
-                heading = f"{keyword} {self.name(name)}({', '.join(map(self.parameter, parameters))})"
+                heading = f"{keyword} {self.name(name)}({', '.join(map(self.declared, parameters))})"
                 heading += "" if result is None else f" -> {self.type(result)}"
                 yield from self.block(heading + self.attribute_block(attributes), body)
             case t.Alias(name, meaning):
@@ -82,12 +82,10 @@ class _Writer:
             case _:
                 yield from self.statement(declaration)
 
-    def parameter(self, parameter: t.Parameter) -> str:
-        return f"{self.name(parameter.name)}: {self.type(parameter.type)}{self.value(parameter.default)}"
-
-    def value(self, value: t.Expr | None) -> str:
-        """Return the end of a declaration with this value."""
-        return "" if value is None else f" = {self.expr(value)}"
+    def declared(self, let: t.Let) -> str:
+        """Return a parameter, or a declaration without its word."""
+        declared = f"{self.name(let.name)}: {self.type(let.type)}"
+        return declared if let.value is None else f"{declared} = {self.expr(let.value)}"
 
     def type(self, type_: t.Type) -> str:
         if type_.alias:
@@ -113,8 +111,8 @@ class _Writer:
 
     def statement(self, statement: t.Stmt) -> Iterator[str]:
         match statement:
-            case t.Let(name, type_, value):
-                yield f"let {self.name(name)}: {self.type(type_)}{self.value(value)};"
+            case t.Let():
+                yield f"let {self.declared(statement)};"
             case t.Assign(name, items, value):
                 yield f"{self.name(name)}{self.items(items)} = {self.expr(value)};"
             case t.If(condition, then, otherwise):
@@ -162,8 +160,8 @@ class _Writer:
                 return self.call(expr)
             case t.Index(base, items):
                 return f"{self.expr(base, 6)}{self.items(items)}"
-            case t.TensorValue(type_):
-                return self.type(replace(type_, alias=""))
+            case t.Type():
+                return self.type(replace(expr, alias=""))
 
     def call(self, call: t.Call) -> str:
         """Return a call; its attributes are among the arguments or in the block."""

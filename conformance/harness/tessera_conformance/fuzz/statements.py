@@ -399,7 +399,7 @@ class GeneratedProgram:
                 module.name,
                 [(named.keyword, named.name) for named in module.declarations if not isinstance(named, t.Raw)],
             )
-            for module in self.tree.modules
+            for module in self.tree
         ]
 
 
@@ -414,7 +414,7 @@ def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgr
     if chooser.chance(8):
         other = _ModuleMaker(chooser, Surroundings(frozenset(features), Names(chooser)))
         modules.append(other.module(module_names.fresh(t.MODULES)))
-    program = t.Program(tuple(modules))
+    program = tuple(modules)
     text = render(program, Style(chooser=chooser, respelled=spelling > 0))
     source = odd(text, chooser) if spelling == 5 else text
     main = maker.main
@@ -488,7 +488,7 @@ class _ModuleMaker:
         name = self.around.names.fresh(t.VALUES)
         if self.choose.chance(4):
             type_ = t.Type(dtype, (2, self.choose.between(1, 3)))
-            value: t.Expr = t.TensorValue(type_)
+            value: t.Expr = type_
         else:
             type_ = t.Type(dtype)
             value = t.Literal(literal(dtype, self.choose))
@@ -535,7 +535,7 @@ class _ModuleMaker:
         output = scope.parameter(type_)
         assert output is not None
         statements = [*body.block(2), t.Assign(output.name, (), body.expr(type_))]
-        parameters = tuple(t.Parameter(parameter.name, parameter.type) for parameter in scope.parameters.values())
+        parameters = tuple(t.Let(parameter.name, parameter.type) for parameter in scope.parameters.values())
         return t.Function(name, parameters, None, self._attributes(), statements, "kernel")
 
     def _result_type(self, scope: Scope) -> t.Type:
@@ -569,15 +569,15 @@ class _ModuleMaker:
             return [t.If(condition, first), last()]
         return [t.If(condition, first, body.inner(1, most=1, last=last))]
 
-    def _with_defaults(self, scope: Scope) -> tuple[t.Parameter, ...]:
+    def _with_defaults(self, scope: Scope) -> tuple[t.Let, ...]:
         """Return the parameters; the last scalar ones may have defaults (AMB-LANG-74)."""
-        parameters = [t.Parameter(parameter.name, parameter.type) for parameter in scope.parameters.values()]
+        parameters = [t.Let(parameter.name, parameter.type) for parameter in scope.parameters.values()]
         for place in reversed(range(len(parameters))):
             type_ = parameters[place].type
             if type_.shape or kind_of(type_.dtype) == "complex" or not self.choose.chance(4):
                 break
             default = t.Literal(literal(type_.dtype, self.choose))
-            parameters[place] = t.Parameter(parameters[place].name, type_, default)
+            parameters[place] = t.Let(parameters[place].name, type_, default)
         return tuple(parameters)
 
     def _profile_statement(self) -> list[t.Stmt]:
@@ -611,7 +611,7 @@ def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, str, str, Ma
     everything = what == "all of it"
     tree = program.tree
     if everything or what == "other order":
-        tree = t.Program(tuple(_reordered(module, chooser) for module in tree.modules))
+        tree = tuple(_reordered(module, chooser) for module in tree)
     names: dict[str, str] = {}
     if everything or what == "other names":
         names = renaming(names_of(tree), chooser)

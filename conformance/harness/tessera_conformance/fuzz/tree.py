@@ -140,7 +140,10 @@ Extent: TypeAlias = int | str
 
 @dataclass(frozen=True)
 class Type:
-    """A scalar, if the shape is empty (AMB-LANG-27), or a tensor; comparisons ignore its alias."""
+    """A scalar, if the shape is empty (AMB-LANG-27), or a tensor; comparisons ignore its alias.
+
+    As an expression, a tensor type is a tensor of zeros (AMB-LANG-53).
+    """
 
     dtype: str
     shape: tuple[Extent, ...] = ()
@@ -223,24 +226,17 @@ class Index:
     items: tuple[Expr | Range, ...]
 
 
-@dataclass(frozen=True)
-class TensorValue:
-    """A tensor expression: zeros (AMB-LANG-53)."""
-
-    type: Type
-
-
 def integer(value: int) -> Expr:
     """Return an integer as a literal, with a sign before it if it is negative."""
     return Unary("-", Literal(str(-value))) if value < 0 else Literal(str(value))
 
 
-Expr: TypeAlias = Literal | Var | Unary | Binary | Call | Index | TensorValue
+Expr: TypeAlias = Literal | Var | Unary | Binary | Call | Index | Type
 
 
 @dataclass(frozen=True)
 class Let:
-    """`let name: type = value;`, in a block or a module."""
+    """`let name: type = value;`, in a block or a module, or a parameter, perhaps with a default."""
 
     keyword: ClassVar[str] = "const"
     name: str
@@ -313,20 +309,11 @@ Block: TypeAlias = list[Stmt]
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """A parameter, perhaps with a default."""
-
-    name: str
-    type: Type
-    default: Expr | None = None
-
-
-@dataclass(frozen=True)
 class Function:
     """A func or a kernel; without an annotation its result type follows from the returned values."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Let, ...]
     result: Type | None
     attributes: tuple[Attribute, ...]
     body: Block
@@ -363,8 +350,5 @@ class Module:
     declarations: list[Decl]
 
 
-@dataclass(frozen=True)
-class Program:
-    """A program."""
-
-    modules: tuple[Module, ...]
+Program: TypeAlias = tuple[Module, ...]
+"""A program."""

@@ -349,7 +349,7 @@ def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
             width = lines[line - 1] if count == len(lines) and line is not None else len(source)
             if column is not None and not 1 <= column <= width + beyond:
                 raise Wrong("diagnostic outside the text", text)
-        if None not in (*start, *end) and end < start:  # type: ignore[operator]
+        if None not in (*start, *end) and end < start:
             raise Wrong("diagnostic that ends before it starts", text)
 
 
