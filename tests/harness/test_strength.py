@@ -18,9 +18,9 @@ from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength import commands
-from tessera_conformance.strength.matrix import kill_matrix, suite_of
+from tessera_conformance.strength.matrix import Kill, implied, kill_matrix, suite_of
 from tessera_conformance.strength.variants import Selection, Variant, judge_variants, load_variants
-from tessera_conformance.strength.violation import load_violations
+from tessera_conformance.strength.violation import Violation, load_violations
 from tessera_conformance.transports.locate import load_adapter
 from tessera_reference.adapter import ReferenceAdapter
 
@@ -125,6 +125,20 @@ def test_what_the_control_does_not_pass_kills_nothing() -> None:
         broken = kill_matrix(suite, registry, [violation], lambda: adapter)
     assert [kill.fate for kill in broken.kills] == ["survived"]
     assert [failure.split(":")[0] for failure in broken.control_failures] == list(sound.kills[0].killers)
+
+
+def test_a_violator_is_implied_by_one_of_its_clause_that_fewer_cases_catch() -> None:
+    """Of equal sets the first is kept; another clause, and sets that only overlap, imply nothing."""
+    rows = [
+        ("subtle", "RT-04.1-19", "ab"),
+        ("plain", "RT-04.1-19", "abc"),
+        ("equal", "RT-04.1-19", "ab"),
+        ("overlaps", "RT-04.1-19", "bd"),
+        ("elsewhere", "RT-04.1-20", "abc"),
+        ("survives", "RT-04.1-20", ""),
+    ]
+    kills = [Kill(Violation(name, clause, "", nullcontext), "killed", tuple(cases)) for name, clause, cases in rows]
+    assert [kill.violation.name for kill in implied(kills)] == ["plain", "equal"]
 
 
 def test_what_a_violation_says_of_itself_is_kept(tmp_path: Path) -> None:

@@ -86,13 +86,6 @@ def overlapping(given: Sequence[Parameter]) -> ParameterLayout:
     return replace(layout, offsets=(*layout.offsets[:-1], layout.offsets[-2])) if len(given) > 9 else layout
 
 
-def right_justified(given: Sequence[Parameter]) -> ParameterLayout:
-    layout = _layout_of(given)
-    if not given or given[-1].kind.size != 4 or layout.size == layout.end_of_last_argument:
-        return layout
-    return replace(layout, offsets=(*layout.offsets[:-1], layout.size - 4), end_of_last_argument=layout.size)
-
-
 def big_endian(layout: ParameterLayout) -> struct.Struct:
     text, end = ">", 0
     for parameter, offset in zip(layout.parameters, layout.offsets, strict=True):
@@ -104,10 +97,6 @@ def big_endian(layout: ParameterLayout) -> struct.Struct:
 LAYOUTS = [
     laid("RT-10.1-01", "overlapping", "lays the last of many arguments over the one before", overlapping),
     aligned("RT-10.1-03", "natural", "aligns complex128 to 16", lambda size: size),
-    aligned("RT-10.1-03", "words", "aligns every argument to 8", lambda size: 8),
-    aligned("RT-10.1-03", "of_c", "aligns 8 bytes to 4, as C does complex64", lambda size: min(size, 4)),
-    aligned("RT-09-06", "four_at_least", "aligns small scalars to 4", lambda size: min(max(size, 4), 8)),
-    aligned("RT-09-06", "two_at_most", "aligns scalars to 2 at most", lambda size: min(size, 2)),
     rounded("RT-10.1-04", "rounded_to_four", "rounds the size to 4", 4),
     rounded("RT-10.1-04", "rounded_to_sixteen", "rounds the size to 16", 16),
     sized("RT-10.1-05", "ptr", 4, "I"),
@@ -124,22 +113,13 @@ LAYOUTS = [
             lambda parameter: {"ptr": -200, "int32": -ord(parameter.name[0])}.get(parameter.type, 0)
         )(given),
     ),
-    laid(
-        "RT-10.1-10",
-        "floats_before_ints",
-        "lays floats before ints",
-        reordered(lambda parameter: ["ptr", "fp32"].index(parameter.type) if parameter.type in ("ptr", "fp32") else 2),
-    ),
-    laid(
-        "RT-10.1-11",
-        "argument_count",
-        "adds a word with the number of arguments",
-        lambda given: replace(_layout_of(given), size=_layout_of(given).size + 8),
-    ),
-    laid("RT-10.1-12", "right_justified", "lays a last float at the end of the buffer", right_justified),
+    laid("RT-10.1-10", "floats_before_ints", "lays floats before ints",
+        reordered(lambda parameter: ["ptr", "fp32"].index(parameter.type) if parameter.type in ("ptr", "fp32") else 2)),
+    laid("RT-10.1-11", "argument_count", "adds a word with the number of arguments",
+        lambda given: replace(_layout_of(given), size=_layout_of(given).size + 8)),
     laid("RT-10.1-13", "pointers_first", "lays pointers first", reordered(lambda parameter: parameter.type != "ptr")),
     laid("RT-10.1-13", "largest_first", "lays large arguments first", reordered(lambda given: -given.kind.size)),
-]
+]  # fmt: skip
 
 
 def without_small_halves(magnitude: float, dtype: Any) -> int:
@@ -148,34 +128,12 @@ def without_small_halves(magnitude: float, dtype: Any) -> int:
 
 
 BYTES = [
-    changed(
-        "RT-10.1-02",
-        "through_doubles",
-        "rounds large whole numbers to a double first",
-        (parameter_types, "code_of_float", lambda value, dtype: code_of_float(float(value), dtype)),
-    ),
-    changed(
-        "RT-10.1-02",
-        "small_halves_flushed",
-        "writes zero for a subnormal number of 16 bits",
-        (parameter_types, "_code_of_magnitude", without_small_halves),
-    ),
-    changed(
-        "RT-10.1-02",
-        "one_zero_of_fp8",
-        "writes a zero of fp8 without its sign",
-        (
-            parameter_types,
-            "code_of_float",
-            lambda value, dtype: code_of_float(value, dtype) if value or dtype.bits > 8 else 0,
-        ),
-    ),
-    changed(
-        "RT-10.1-02",
-        "big_endian",
-        "writes the most significant byte first",
-        (ParameterLayout, "fields", property(big_endian)),
-    ),
+    changed("RT-10.1-02", "through_doubles", "rounds large whole numbers to a double first",
+        (parameter_types, "code_of_float", lambda value, dtype: code_of_float(float(value), dtype))),
+    changed("RT-10.1-02", "small_halves_flushed", "writes zero for a subnormal number of 16 bits",
+        (parameter_types, "_code_of_magnitude", without_small_halves)),
+    changed("RT-10.1-02", "one_zero_of_fp8", "writes a zero of fp8 without its sign", (parameter_types,
+        "code_of_float", lambda value, dtype: code_of_float(value, dtype) if value or dtype.bits > 8 else 0)),
     changed(
         "RT-10.1-02",
         "rounded_twice",
@@ -192,7 +150,7 @@ BYTES = [
             },
         ),
     ),
-]
+]  # fmt: skip
 
 
 @violates("RT-09-07", "aligns the buffer to 4")

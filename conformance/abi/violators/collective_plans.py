@@ -43,11 +43,6 @@ def of_all(member: str) -> Violation:
     )
 
 
-def kernels_alone(modules: Any) -> Plans:
-    kernels = {name for module in modules for name, function in module.functions.items() if function.kernel}
-    return tuple(plan for plan in PLANS_OF(modules) if plan.function in kernels)
-
-
 def phantom(modules: Any) -> Plans:
     return PLANS_OF(modules) or (CollectivePlan("all_reduce", "dp", "ring"),)
 
@@ -60,18 +55,9 @@ def by_message(collective: str, size: int | None) -> str:
 BY_SIZE = collective_plans._by_size
 
 PLANS = [
-    carried("plans_along_dp", "has every plan along dp", lambda plans: [plan | {"axis": "dp"} for plan in plans]),
-    carried("first_plan", "carries the first plan alone", lambda plans: plans[:1]),
     carried("no_subgroup", "loses subgroup", lambda plans: [*map(without_subgroup, plans)]),
     *map(of_all, ("algorithm", "chunk_bytes", "path", "scope", "priority", "overlap", "qos", "wire")),
-    derived("kernels_alone", "has plans of kernels only", kernels_alone),
     derived("phantom", "has a plan for a program without collectives", phantom),
-    changed(
-        "RT-08.1-10",
-        "hints_alone",
-        "has plans only where the program chose an algorithm",
-        (images, "plans_of", lambda modules: tuple(plan for plan in PLANS_OF(modules) if plan.source == "hint")),
-    ),
     changed("COLL-03.1-04", "no_table", "plans rings where nothing is said",
             (collective_plans, "_by_size", lambda *arguments: "ring")),
     changed("COLL-03.1-01", "no_ring", "plans direct sends where nothing is said",

@@ -29,5 +29,4 @@ SHIFTED = [
 
 TF32 = [
     table("RT-19.B-05", "tf32_has_an_id", "gives tf32 an id of its own", tf32=14),
-    table("RT-19.B-05", "tf32_is_fp32", "gives tf32 the id of fp32", tf32=5),
 ]

@@ -118,18 +118,11 @@ RESULTS = [
     )
 ]
 
-C_LINKAGE = '#ifdef __cplusplus\nextern "C" {\n#endif'
 END_OF_LINKAGE = "#ifdef __cplusplus\n}\n#endif"
 
 CONVENTIONS = [
-    written("LANG-16-07", "mangled", "mangles names in C++", (C_LINKAGE, C_LINKAGE.replace('"C"', '"C++"'))),
-    written(
-        "LANG-16-07",
-        "partly_mangled",
-        "ends C linkage before the profiler",
-        ("/* 4.8 Profiling */", END_OF_LINKAGE),
-        (END_OF_LINKAGE + "\n\n#endif", "#endif"),
-    ),
+    written("LANG-16-07", "partly_mangled", "ends C linkage before the profiler",
+        ("/* 4.8 Profiling */", END_OF_LINKAGE), (END_OF_LINKAGE + "\n\n#endif", "#endif")),
     *(
         written("LANG-16-07", name, description, (declaration(function), changed_text))
         for name, function, description, changed_text in (
@@ -148,4 +141,4 @@ CONVENTIONS = [
             ),
         )
     ),
-]
+]  # fmt: skip

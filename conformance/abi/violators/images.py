@@ -43,9 +43,6 @@ def sections(clause: str, name: str, description: str, change: Callable[[list[Sa
     return said(clause, name, description, lambda found, _: {"sections": change(found["sections"])})
 
 
-ASSEMBLY = b"\t.text\n\t.globl tss_kernel_k\ntss_kernel_k:\n\ts_endpgm\n"
-
-
 def packed(entry: Said) -> Said:
     end, places = 0, []
     for place in entry["parameters"]:
@@ -58,51 +55,24 @@ def by_type(entry: Said) -> Said:
     return entry | {"parameters": sorted(entry["parameters"], key=lambda place: place["type"] != "ptr")}
 
 
-def with_hidden(entry: Said) -> Said:
-    hidden = {"name": "extent", "type": "int64", "offset": entry["size"], "size": 8}
-    return entry | {"parameters": [*entry["parameters"], hidden], "size": entry["size"] + 8}
-
-
 KERNELS = [
     kernels("RT-02-01", "first_kernel", "holds one kernel only", lambda every: every[:1]),
-    kernels("RT-02-01", "kernels_twice", "lists kernels twice", lambda every: every * 2),
-    kernels(
-        "RT-08.1-07",
-        "names_shifted",
-        "leads from a name to the next entry",
-        lambda every: [
-            kernel | {"name": other["name"]} for kernel, other in zip(every, every[1:] + every[:1], strict=True)
-        ],
-    ),
     kernels("RT-08.1-07", "pointers_told_first", "lists pointers first", lambda every: list(map(by_type, every))),
-    kernels(
-        "RT-08.1-08", "offsets_without_padding", "has offsets without padding", lambda all_: list(map(packed, all_))
-    ),
-    kernels("RT-08.1-08", "hidden_extent", "adds an extent to the buffer", lambda every: list(map(with_hidden, every))),
-]
+    kernels("RT-08.1-08", "offsets_without_padding", "has offsets without padding",
+        lambda all_: list(map(packed, all_))),
+]  # fmt: skip
 
 HEADERS = [
-    said(
-        "RT-08.1-02",
-        "no_minor",
-        "keeps the major number only",
-        lambda meta, _: {"abi_version": [meta["abi_version"][0], 0]},
-    ),
-    said("RT-16-01", "minor_first", "says minor and major", lambda meta, _: {"abi_version": meta["abi_version"][::-1]}),
-    said(
-        "RT-16-01", "one_number", "adds the two numbers", lambda meta, _: {"abi_version": [sum(meta["abi_version"]), 0]}
-    ),
+    said("RT-08.1-02", "no_minor", "keeps the major number only",
+        lambda meta, _: {"abi_version": [meta["abi_version"][0], 0]}),
+    said("RT-16-01", "one_number", "adds the two numbers",
+        lambda meta, _: {"abi_version": [sum(meta["abi_version"]), 0]}),
     said("RT-02-04", "version_of_the_runtime", "says the runtime's version", lambda *_: {"abi_version": [1, 0]}),
-    said("RT-08.1-03", "no_targets", "names no targets", lambda *_: {"targets": []}),
     said("RT-08.1-03", "targets_of_the_machine", "names sm_90 always", lambda *_: {"targets": ["sm_90"]}),
     said("RT-02-03", "every_target", "names every target", lambda *_: {"targets": ["gfx942", "sm_80", "sm_90"]}),
     said("RT-08.1-04", "short_hash", "has a hash of 4 bytes", lambda meta, _: {"ir_hash": meta["ir_hash"][:8]}),
-    said(
-        "RT-08.1-04",
-        "hash_of_the_image",
-        "hashes the image",
-        lambda _, image: {"ir_hash": hashlib.sha256(image.encode()).hexdigest()},
-    ),
+    said("RT-08.1-04", "hash_of_the_image", "hashes the image",
+        lambda _, image: {"ir_hash": hashlib.sha256(image.encode()).hexdigest()}),
     said(
         "RT-02-02",
         "hash_of_the_names",
@@ -111,48 +81,21 @@ HEADERS = [
             "ir_hash": hashlib.sha256("".join(kernel["name"] for kernel in meta["kernels"]).encode()).hexdigest()
         },
     ),
-]
+]  # fmt: skip
 
 SECTIONS = [
-    sections(
-        "RT-08.1-05", "no_ptx", "holds no PTX", lambda every: [section for section in every if section["kind"] != "ptx"]
-    ),
-    sections(
-        "RT-08.1-05",
-        "empty_ptx",
-        "has empty PTX",
-        lambda every: [section | {"bytes": 0} if section["kind"] == "ptx" else section for section in every],
-    ),
-    sections(
-        "RT-08.1-06",
-        "assembly_as_rocdl",
-        "calls assembly bitcode",
-        lambda every: [
-            section | {"data": ASSEMBLY.hex(), "bytes": len(ASSEMBLY)} if section["kind"] == "rocdl" else section
-            for section in every
-        ],
-    ),
-    sections(
-        "RT-08.1-06",
-        "rocdl_for_all",
-        "has ROCDL for no target",
-        lambda every: [section | {"target": None} if section["kind"] == "rocdl" else section for section in every],
-    ),
+    sections("RT-08.1-05", "empty_ptx", "has empty PTX",
+        lambda every: [section | {"bytes": 0} if section["kind"] == "ptx" else section for section in every]),
+    sections("RT-08.1-06", "rocdl_for_all", "has ROCDL for no target",
+        lambda every: [section | {"target": None} if section["kind"] == "rocdl" else section for section in every]),
     sections(
         "RT-08.1-05",
         "one_vendor",
         "holds one binary only",
         lambda every: [section for i, section in enumerate(every) if section["kind"] not in ("ptx", "rocdl") or i == 3],
     ),
-    sections(
-        "RT-08.1-06",
-        "ir_only",
-        "holds code for no target",
-        lambda every: [section for section in every if not section["target"]],
-    ),
-    sections("RT-08.1-12", "two_metadata", "has two metadata sections", lambda every: [*every, every[0]]),
     sections("RT-08.1-12", "empty_metadata", "has empty metadata", lambda every: [every[0] | {"bytes": 0}, *every[1:]]),
-]
+]  # fmt: skip
 
 
 def of_one_product(kernel: Offered, target: Target) -> Module | None:
@@ -171,28 +114,9 @@ OPEN = [
 ]
 
 METADATA = [
-    said("RT-08.1-09", "no_policy", "carries no policy", lambda *_: {"policy": None}),
-    said("RT-08.1-09", "strict_policy", "carries the strict policy always", lambda *_: {"policy": STRICT}),
-    said(
-        "RT-08.1-09",
-        "no_fast_math",
-        "forgets fast math",
-        lambda meta, _: {"policy": meta["policy"] and meta["policy"] | {"allowFastMath": 0}},
-    ),
-]
-
-
-@violates("RT-08.1-01", "says what the image compiled last would say")
-class LastImage(ReferenceAdapter):
-    last = ""
-
-    def abi_compile(self, **request: Any) -> dict[str, Any]:
-        answer = super().abi_compile(**request)
-        self.last = answer["image"]
-        return answer
-
-    def abi_inspect(self, *, image: str) -> Said:
-        return super().abi_inspect(image=self.last)
+    said("RT-08.1-09", "no_fast_math", "forgets fast math",
+        lambda meta, _: {"policy": meta["policy"] and meta["policy"] | {"allowFastMath": 0}}),
+]  # fmt: skip
 
 
 @violates("RT-08.1-01", "looks up elsewhere what an image lacks")

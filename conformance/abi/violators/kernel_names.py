@@ -27,12 +27,8 @@ def compared(name: str, description: str, part: Callable[[str], object]) -> Viol
 
 
 TABLES = [
-    renamed("RT-10.3-01", "of_32", "loses the last character of names of 32", lambda name: (
-        name[:-1] if len(name) == 32 else name
-    )),
-    renamed("RT-10.3-01", "whole_words", "ends names of 8, 16, 24 characters and so on one early", lambda name: (
-        name[:-1] if len(name) % 8 == 0 and len(name) < 64 else name
-    )),
+    renamed("RT-10.3-01", "of_32", "loses the last character of names of 32",
+        lambda name: (name[:-1] if len(name) == 32 else name)),
 ]  # fmt: skip
 
 SEARCHED = [

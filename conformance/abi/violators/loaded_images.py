@@ -24,27 +24,14 @@ def first_alone(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given)
 
 
-def first_for_all(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    names = names_of(adapter, given["module"])
-    return call(**given | ({"name": names[0]} if given["name"] in names else {}))
-
-
 def without_marks(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     name = given["name"]
     return call(**given | {"name": name.split(".")[-1].split("::")[-1].lstrip("@") if isinstance(name, str) else name})
 
 
-def in_any_case(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    names = {name.upper(): name for name in names_of(adapter, given["module"])}
-    name = given["name"]
-    return call(**given | {"name": names.get(name, name)})
-
-
 KERNELS = [
     answering("RT-02-01", "first_kernel_alone", "finds one kernel of a module", "tessKernelGet", first_alone),
-    answering("RT-08.1-07", "first_for_all", "gives the first kernel for every name", "tessKernelGet", first_for_all),
     answering("RT-10.3-02", "with_marks", "finds kernels by qualified names", "tessKernelGet", without_marks),
-    answering("RT-02-01", "in_any_case", "finds kernels in capitals", "tessKernelGet", in_any_case),
     reading("RT-08.1-08", "layout_pointers_first", "takes pointers first", sorted_by(lambda slot: slot.type != "ptr")),
     loading("RT-08.1-02", "loads_every_major", "loads every major", lambda module, own: module[1] <= own[1]),
     loading("RT-16-01", "pair_turned", "takes the pair the other way round", lambda module, own: module[1] == own[0]),

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.numerics.array import Array
@@ -41,15 +40,6 @@ def truth_by(truth: Callable[[bytes], bool]) -> Callable[[KernelEntry, bytes], F
     return scalars_of
 
 
-def required_zeros(entry: KernelEntry, buffer: bytes) -> Found:
-    layout, end = entry.layout, 0
-    for offset, size in zip(layout.offsets, layout.sizes, strict=True):
-        if any(buffer[end:offset]):
-            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "tessLaunch: padding that is not zero")
-        end = offset + size
-    return SCALARS(entry, buffer)
-
-
 def words_before_pointers(entry: KernelEntry, buffer: bytes) -> Found:
     pointers, scalars = SCALARS(entry, buffer)
     read, layout = dict(scalars), entry.layout
@@ -78,8 +68,6 @@ def arguments(self: LaunchWork, executable: Any, rank: int) -> dict[str, Array]:
 
 READ = [
     reading("truth_of_a_word", "reads a bool as a word of four bytes", truth_by(any)),
-    reading("lowest_bit", "reads the lowest bit of a bool", truth_by(lambda word: bool(word[0] & 1))),
-    reading("required_zeros", "launches only with zeros between arguments", required_zeros),
     reading("words_before_pointers", "lets padding behind a number count", words_before_pointers),
     replaced("RT-19.B-11", "reads a byte of 1 alone as true in tensors", BuildsOnce,
              (LaunchWork, "_arguments", arguments), name="one_alone_in_tensors"),

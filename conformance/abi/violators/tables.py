@@ -50,12 +50,6 @@ MISSING = [
     for name in ("TESS_COPY_D2D", "TESS_LAUNCH_LOW_LATENCY")
 ]
 
-SAME = [
-    constant(
-        "TESS_ERR_TIMEOUT", "timeout_is_unsupported", "gives TIMEOUT the value of UNSUPPORTED", TESS_ERR_TIMEOUT=6
-    ),
-    constant("TESS_COLL_MIN", "min_is_max", "gives MIN the value of MAX", TESS_COLL_MIN=1),
-]
 
 Row = dict[str, Any]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -13,7 +12,7 @@ from tessera_reference.collectives import selection
 from tessera_reference.collectives.selection import Autotuner, Knobs, Limits, Measurement, Step, percentile, tune
 
 from ...ir.violators.changes import changed
-from .answers import Answer, answered, lenient, refusing, silent
+from .answers import Answer, answered, lenient
 
 # Knobs
 
@@ -50,7 +49,6 @@ KNOBS = [
     *knob("COLL-05.1-04", "path", "auto"),
     *knob("COLL-05.1-05", "pipeline_depth", 2),
     *knob("COLL-05.1-06", "compress", "none"),
-    refusing("COLL-05.1-01", "chunk_bytes_not_told", "does not name chunk_bytes", "tune", "chunk_bytes", silent),
 ]
 
 
@@ -104,44 +102,21 @@ ADAPTATION = [
 ]  # fmt: skip
 
 FIXED = [
-    percentiles("COLL-05.3-02", "slowest", "bridges the slowest measurement", lambda values, percent: (
-        max(values) if percent == 90 else percentile(values, percent)
-    )),
-    percentiles("COLL-05.3-01", "least", "takes the least for the median", lambda values, percent: (
-        min(values) if percent == 50 else percentile(values, percent)
-    )),
+    percentiles("COLL-05.3-02", "slowest", "bridges the slowest measurement",
+        lambda values, percent: (max(values) if percent == 90 else percentile(values, percent))),
+    percentiles("COLL-05.3-01", "least", "takes the least for the median",
+        lambda values, percent: (min(values) if percent == 50 else percentile(values, percent))),
 ]  # fmt: skip
 
 
 # Pinning
 
 
-def pinning(clause: str, name: str, description: str, change: Callable[[Autotuner, Step], Step]) -> Violation:
-    """Return a violation that replaces the usual step."""
-    usual = Autotuner.observe
-
-    def observe(self: Autotuner, measurement: Measurement) -> Step:
-        return change(self, usual(self, measurement))
-
-    return changed(clause, name, description, (Autotuner, "observe", observe))
-
-
-def lets_go(tuner: Autotuner, step: Step) -> Step:
-    tuner.pinned = False
-    return step
-
-
 PINNING = [
-    pinning("COLL-05.3-03", "never_pinned", "never pins", lambda tuner, step: replace(step, pinned=False)),
-    pinning("COLL-05.3-03", "lets_go", "pins for one measurement", lets_go),
     changed("COLL-05.3-03", "always_stable", "takes all measurements for stable",
             (Autotuner, "_stable", lambda self: len(self._window) == selection.WINDOW)),
-    changed("COLL-05.3-03", "latency_alone", "looks at latency alone", (Autotuner, "_stable", lambda self: (
-        len(self._window) == selection.WINDOW and len({measurement.latency for measurement in self._window}) == 1
-    ))),
-    changed("COLL-05.3-03", "equal_alone", "pins after equal measurements alone", (Autotuner, "_stable", lambda self: (
-        len(self._window) == selection.WINDOW and len(set(self._window)) == 1
-    ))),
+    changed("COLL-05.3-03", "equal_alone", "pins after equal measurements alone",
+        (Autotuner, "_stable", lambda self: (len(self._window) == selection.WINDOW and len(set(self._window)) == 1))),
 ]  # fmt: skip
 
 
@@ -159,11 +134,6 @@ def drifting(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits |
     return tune(longer, knobs, limits)
 
 
-def looking_ahead(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
-    steps = tune(measurements, knobs, limits)
-    return steps[-1:] * len(steps)
-
-
 def nothing_tuned(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
     return [Step(knobs, True) for _ in tune(measurements, knobs, limits)]
 
@@ -171,7 +141,6 @@ def nothing_tuned(measurements: Iterable[Measurement], knobs: Knobs, limits: Lim
 AUTOTUNER = [
     changed("COLL-08-18", "nothing_tuned", "keeps the knobs as given", (adapter, "tune", nothing_tuned)),
     changed("COLL-08-18", "drifts", "depends on earlier runs", (adapter, "tune", drifting)),
-    changed("COLL-08-18", "looks_ahead", "gives every step the last one's knobs", (adapter, "tune", looking_ahead)),
     lenient("COLL-05.3-01", "senseless_measurement", "leaves out measurements that make no sense", "tune",
             "a measurement of", lambda given: given | {"measurements": given["measurements"][:1]}),
     *(

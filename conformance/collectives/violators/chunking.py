@@ -39,14 +39,6 @@ def overlapping(found: Chunks) -> Chunks:
     return [replace(chunk, count=chunk.count + 1) for chunk in found[:-1]] + found[-1:]
 
 
-def one_short(found: Chunks) -> Chunks:
-    return [replace(chunk, count=max(chunk.count - 1, 1)) for chunk in found[:-1]] + found[-1:]
-
-
-def padded(found: Chunks) -> Chunks:
-    return [replace(chunk, count=found[0].count) for chunk in found]
-
-
 def tail_first(found: Chunks) -> Chunks:
     if len(found) < 2 or found[0].runs > 1:
         return found
@@ -55,15 +47,11 @@ def tail_first(found: Chunks) -> Chunks:
 
 
 ELEMENTS = [
-    sliced("COLL-02.3-01", "lost_tail", "leaves a short last chunk out", without_tail),
-    sliced("COLL-02.3-01", "overlapping_chunks", "sends the element after each chunk with it", overlapping),
-    sliced("COLL-02.3-01", "short_chunks", "leaves out the last element of each chunk", one_short),
     sliced("COLL-02.3-01", "tail_first", "puts the short chunk first", tail_first),
-    sliced("COLL-02.3-01", "descending_chunks", "gives the last chunk first", lambda found: found[::-1]),
-    sliced("COLL-08-09", "padded_tail", "makes the last chunk as long as the others", padded),
-    sliced("COLL-08-09", "one_chunk", "does not slice", lambda found: [
-        Chunk(0, sum(chunk.count * chunk.runs for chunk in found), 1, 1)
-    ] if found else []),
+    sliced("COLL-08-09", "padded_tail", "makes the last chunk as long as the others",
+        lambda found: [replace(chunk, count=found[0].count) for chunk in found]),
+    sliced("COLL-08-09", "one_chunk", "does not slice",
+        lambda found: [Chunk(0, sum(chunk.count * chunk.runs for chunk in found), 1, 1)] if found else []),
     sliced("COLL-08-09", "empty_chunk", "gives an empty tensor a chunk", lambda found: found or [Chunk(0, 1, 1, 1)]),
 ]  # fmt: skip
 
@@ -77,15 +65,8 @@ def stepped(clause: str, name: str, description: str, aligned: Callable[[int, in
 
 
 BOUNDARIES = [
-    stepped("COLL-02.3-03", "less_than_a_tile", "sends less than a tile where so much was asked for", (
-        lambda amount, tile: amount // tile * tile or max(amount, 1)
-    )),
-    stepped("COLL-02.3-03", "off_by_one", "ends chunks an element behind the tile", lambda amount, tile: (
-        max(amount // tile, 1) * tile + (tile > 1)
-    )),
-    stepped("COLL-02.3-03", "one_tile", "sends tile by tile", lambda amount, tile: (
-        tile if tile > 1 else max(amount, 1)
-    )),
+    stepped("COLL-02.3-03", "one_tile", "sends tile by tile",
+        lambda amount, tile: (tile if tile > 1 else max(amount, 1))),
 ]  # fmt: skip
 
 
@@ -124,20 +105,10 @@ def first_axis(function: str, shape: Any, dtype: Any, size: ChunkSize, tile: tup
 
 
 MEASURES = [
-    measured("COLL-02.3-02", "rows_for_columns", "takes a number of columns for rows", lambda size, shape: (
-        ChunkSize("rows", size.amount) if size.measure == "columns" else size
-    )),
-    measured("COLL-02.3-02", "columns_for_rows", "takes a number of rows for columns", lambda size, shape: (
-        ChunkSize("columns", size.amount) if size.measure == "rows" else size
-    )),
     changed("COLL-02.3-02", "rows_of_first_axis", "takes the first axis alone for rows",
             (adapter, "chunks_of", first_axis)),
-    sliced("COLL-02.3-02", "packed_columns", "takes columns for consecutive elements", lambda found: [
-        replace(chunk, stride=chunk.count) for chunk in found
-    ]),
-    sliced("COLL-02.3-02", "rows_too_far_apart", "takes rows for an element longer", lambda found: [
-        replace(chunk, stride=chunk.stride + (chunk.runs > 1)) for chunk in found
-    ]),
+    sliced("COLL-02.3-02", "packed_columns", "takes columns for consecutive elements",
+        lambda found: [replace(chunk, stride=chunk.count) for chunk in found]),
 ]  # fmt: skip
 
 
@@ -173,10 +144,6 @@ def chunk_first(function: str, chunk: Any = None, chunk_bytes: Any = None) -> Ch
     return read_chunk_size(function, chunk) if chunk is not None else read_chunk_size(function, None, chunk_bytes)
 
 
-def name_unknown(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
-    return read_chunk_size(function, None, chunk_bytes) if chunk_bytes else ChunkSize("bytes", 1 << 20)
-
-
 def first_of_both(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
     if isinstance(chunk, dict) and "rows" in chunk:
         return read_chunk_size(function, {"rows": chunk["rows"]})
@@ -186,7 +153,6 @@ def first_of_both(function: str, chunk: Any = None, chunk_bytes: Any = None) -> 
 READINGS = [
     read("COLL-02.3-01", "impossible_chunk_accepted", "takes an impossible chunk for the smallest", lenient),
     read("COLL-08-01", "chunk_over_chunk_bytes", "lets chunk govern over another chunk_bytes", chunk_first),
-    read("COLL-08-01", "chunk_ignored", "does not know the attribute chunk", name_unknown),
     read("COLL-02.3-02", "rows_over_others", "lets rows govern beside columns and bytes", first_of_both),
 ]
 

@@ -17,7 +17,7 @@ from tessera_reference.abi.policy import Descriptor, NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import collectives as adapter
-from tessera_reference.adapter.messages import array, statuses, tensor
+from tessera_reference.adapter.messages import array, tensor
 from tessera_reference.collectives import all_reduce
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
@@ -126,17 +126,10 @@ COMBINED = [
     *(combined("LANG-15-16", f"{name}_strict", text, combine) for name, text, combine in (ORDERS[0], ORDERS[5])),
     *(combined("LANG-15-10", f"{name}_deterministic", text, combine) for name, text, combine in (ORDERS[1], ORDERS[4])),
     combined("RT-06-04", "another_tree", "takes another tree though policies are deterministic", over(halving)),
-    combined("RT-13-01", "max_ignoring_nan", "takes the largest beside a NaN", extreme_by(np.fmax), "max"),
-    combined("RT-13-01", "min_ignoring_nan", "takes the smallest beside a NaN", extreme_by(np.fmin), "min"),
-    combined("RT-13-01", "max_for_min", "takes the maximum for the minimum", lambda buffers: (
-        reductions.max(stacked(buffers), 0)
-    ), "min"),
-    combined("RT-13-01", "max_of_first_zeros", "takes the first zero for the largest", extreme_by(
-        lambda a, b: np.where((a >= b) | np.isnan(a), a, b)
-    ), "max"),
-    combined("RT-13-01", "min_of_last_zeros", "takes the last zero for the smallest", extreme_by(
-        lambda a, b: np.where((a < b) | np.isnan(a), a, b)
-    ), "min"),
+    combined("RT-13-01", "max_of_first_zeros", "takes the first zero for the largest",
+        extreme_by(lambda a, b: np.where((a >= b) | np.isnan(a), a, b)), "max"),
+    combined("RT-13-01", "min_of_last_zeros", "takes the last zero for the smallest",
+        extreme_by(lambda a, b: np.where((a < b) | np.isnan(a), a, b)), "min"),
 ]  # fmt: skip
 
 
@@ -172,26 +165,6 @@ def delivered(clause: str, name: str, description: str, change: Callable[[list[T
     return changed(clause, name, description, (ReferenceAdapter, "collectives_all_reduce", collective))
 
 
-def last_bit(outputs: list[Tensor]) -> list[Tensor]:
-    """Change the last bit of the last rank's first element."""
-    *others, last = outputs
-    return [*others, replace(last, data=bytes([last.data[0] ^ 1]) + last.data[1:])] if others and last.data else outputs
-
-
-DELIVERED = [
-    delivered("RT-13-01", "last_bit", "gives the last rank one other bit", last_bit),
-    delivered("LANG-15-16", "last_bit_strict", "gives the last rank one other bit", last_bit),
-    delivered("RT-13-01", "root_only", "gives the result to the first rank alone", lambda outputs: outputs[:1]),
-]
-
-
-@violates("RT-13-01", "leaves every rank but the first what it brought")
-class RootKeepsResult(CompilesOnce):
-    def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **call: Any) -> dict[str, Any]:
-        outputs = super().collectives_all_reduce(inputs=inputs, **call)["outputs"]
-        return {"outputs": [outputs[0], *inputs[1:]]}
-
-
 # On the wire
 
 
@@ -203,32 +176,10 @@ class LossyWireAccepted(CompilesOnce):
         return super().collectives_all_reduce(**call)
 
 
-@violates("RT-13-09", "takes a lossy wire for none under a deterministic policy")
-class WireIgnored(CompilesOnce):
-    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        return super().collectives_all_reduce(**call)
-
-
 @violates("RT-13-09", "quantizes fp32 to bf16 on the wire unasked")
 class LossyWireUnasked(CompilesOnce):
     def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **call: Any) -> dict[str, Any]:
         return super().collectives_all_reduce(inputs=[_over("bf16", operand) for operand in inputs], **call)
-
-
-@violates("RT-13-09", "refuses a lossy wire with another status")
-class OtherStatusForWire(CompilesOnce):
-    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        if wire is not None:
-            with statuses():
-                raise Failure(Status.TESS_ERR_UNSUPPORTED, "tessAllReduce", f"wire {wire}", "no wire")
-        return super().collectives_all_reduce(**call)
-
-
-@violates("RT-13-09", "compares wires by their bits")
-class WiresByWidth(CompilesOnce):
-    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        wide = wire is not None and dtype(wire).bits >= dtype(call["inputs"][0].dtype).bits
-        return super().collectives_all_reduce(**call, wire=None if wide else wire)
 
 
 @violates("RT-13-09", "rounds the sum of the first two ranks to the wire")
@@ -283,12 +234,6 @@ def like_the_first(*names: str) -> Callable[..., tuple[Any, Any]]:
     return change
 
 
-def first_two(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
-    if descriptors:
-        descriptors = [*descriptors[:2], *[descriptors[0]] * (len(descriptors) - 2)]
-    return buffers, descriptors
-
-
 def shortest(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
     """Shorten the buffers to the fewest elements of any rank."""
     if len({buffer.dtype for buffer in buffers}) == 1 and all(buffer.rank == 1 for buffer in buffers):
@@ -301,11 +246,6 @@ def of_one_dtype(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> 
     return [
         buffer if buffer.dtype == buffers[0].dtype else cast(buffer, buffers[0].dtype) for buffer in buffers
     ], descriptors
-
-
-def of_equal_bytes(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
-    kind = buffers[0].dtype
-    return [Array(kind, buffer.values.astype(kind.carrier)) for buffer in buffers], descriptors
 
 
 def reported_as(status: Status) -> Callable[..., Array]:
@@ -335,11 +275,8 @@ MISMATCHES = [
     agreeing("RT-11-08", "seeds_not_compared", "completes though seeds differ", like_the_first("seed")),
     agreeing("RT-11-08", "streams_not_compared", "completes though streams differ", like_the_first("stream")),
     agreeing("RT-11-08", "orders_not_compared", "completes though orders differ", like_the_first("reduction_order")),
-    agreeing("RT-11-08", "two_compared", "compares two descriptors alone", first_two),
-    agreeing("LANG-15-11", "shortest_count", "combines as many elements as all have", shortest),
     agreeing("LANG-11-12", "shortest_buffer", "combines what shapes have in common", shortest),
     agreeing("LANG-15-12", "cast_to_first", "casts buffers to the first one's dtype", of_one_dtype),
-    agreeing("LANG-15-12", "dtypes_not_compared", "compares counts alone", of_equal_bytes),
     *(
         changed(clause, name, description, (adapter, "all_reduce", reduce))
         for clause, name, description, reduce in (

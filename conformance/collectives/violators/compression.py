@@ -64,39 +64,21 @@ def nan_lost(x: Array, target: DType) -> Array:
     return cast(Array(x.dtype, np.where(np.isnan(x.values), x.values.dtype.type(0), x.values)), target)
 
 
-def beyond_is_nan(x: Array, target: DType) -> Array:
-    return cast(x, target, "nonfinite") if target.bits == 8 else cast(x, target)
-
-
-def ties_away(x: Array, target: DType) -> Array:
-    found = cast(x, target)
-    if not target.is_narrow or x.dtype.bits <= target.bits:
-        return found
-    with np.errstate(all="ignore"):
-        given, sent = x.values.astype(np.float64), found.values.astype(np.float64)
-        mirrored = round_to(given + (given - sent) * 1.5, target)
-        tie = (mirrored.astype(np.float64) + sent) / 2 == given
-    return Array(target, np.where(tie & (np.abs(mirrored) > np.abs(found.values)), mirrored, found.values))
-
-
 E5M2, E4M3 = DTYPES["fp8_e5m2"], DTYPES["fp8_e4m3"]
 NAMED = {"bf16": "COLL-02.5-06", "fp16": "COLL-02.5-07", "fp8": "COLL-02.5-08"}
 
 WIRES = [
     wires("COLL-02.5-08", "fp8_is_e5m2", "sends e5m2 where fp8 is asked for", fp8=E5M2),
     wires("COLL-02.5-08", "one_fp8", "sends e4m3 where e5m2 is asked for", fp8_e5m2=E4M3),
-    wires("COLL-02.5-06", "fp16_for_bf16", "sends fp16 where bf16 is asked for", bf16=DTYPES["fp16"]),
-    wires("COLL-02.5-07", "bf16_for_fp16", "sends bf16 where fp16 is asked for", fp16=DTYPES["bf16"]),
     wires("COLL-02.5-01", "other_names", "accepts a wire by another library's name", fp8_e4m3fn=E4M3, e4m3=E4M3),
     *(
         cast_by(clause, f"{wire}_towards_zero", "rounds toward zero", towards_zero)
         for wire, clause in NAMED.items()
     ),
-    cast_by("COLL-02.5-06", "ties_away", "rounds ties away from zero", ties_away),
     cast_by("COLL-02.5-06", "rounded_twice", "rounds fp64 to fp32 first", through_fp32),
     cast_by("COLL-02.5-07", "subnormals_flushed", "sends subnormal numbers as zeros", flushed),
-    cast_by("COLL-02.5-06", "nan_lost", "sends NaN as 0", nan_lost),
-    cast_by("COLL-02.5-08", "fp8_overflow", "does not saturate fp8", beyond_is_nan),
+    cast_by("COLL-02.5-08", "fp8_overflow", "does not saturate fp8",
+        lambda x, target: cast(x, target, "nonfinite") if target.bits == 8 else cast(x, target)),
     cast_by("COLL-08-05", "dtype_ignored", "sends the data as they are", lambda x, target: x),
 ]  # fmt: skip
 
@@ -147,17 +129,6 @@ def scaled(clause: str, name: str, description: str, change: Callable[[Values, D
             return change(usual(values, wire, block), wire).astype(np.float32)
 
     return changed(clause, name, description, (quantization, "_scales", scales))
-
-
-def truncated(values: Values, wire: DType) -> Values:
-    return towards_zero(Array(DTYPES["fp32"], values), wire).values
-
-
-def ends_without_sign(x: Array, wire: DType, block: int) -> Quantized:
-    usual = quantize(x, wire, block)
-    beyond = np.abs(x.values) > wire.max_finite
-    codes = np.where(beyond, np.abs(usual.codes.values), usual.codes.values)
-    return Quantized(Array(usual.codes.dtype, codes), usual.scales, usual.block)
 
 
 def of_the_tensor(x: Array, wire: DType, block: int) -> Quantized:
@@ -212,21 +183,14 @@ def compressed(clause: str, name: str, description: str, compressing: Callable[.
 
 
 BLOCKS = [
-    quantized("COLL-02.5-02", "ends_without_sign", "loses the sign of what is beyond the wire", ends_without_sign),
     quantized("COLL-06-06", "one_scale", "takes the maximum of the tensor for that of the block", of_the_tensor),
-    scaled("COLL-06-06", "scale_of_zero", "sends a scale of 0 for a block of small numbers", lambda scales, wire: (
-        np.where(scales < np.float32(2.0**-126), 0, scales)
-    )),
-    changed("COLL-06-06", "codes_towards_zero", "rounds codes toward zero", (quantization, "round_to", truncated)),
+    scaled("COLL-06-06", "scale_of_zero", "sends a scale of 0 for a block of small numbers",
+        lambda scales, wire: (np.where(scales < np.float32(2.0**-126), 0, scales))),
+    changed("COLL-06-06", "codes_towards_zero", "rounds codes toward zero",
+        (quantization, "round_to", lambda values, wire: towards_zero(Array(DTYPES["fp32"], values), wire).values)),
     compressed("COLL-06-06", "tail_lost", "restores the elements behind the last whole block as zeros", whole_blocks),
     compressed("COLL-02.5-02", "blocks_by_column", "runs blocks along the first axis", by_columns),
     compressed("COLL-02.5-02", "nan_quantized", "quantizes NaN as 0", without_nan),
     compressed("COLL-02.5-02", "any_data_scaled", "scales data of other dtypes", of_any_data),
-    compressed("COLL-02.5-02", "scales_kept", "keeps the scales back", lambda *arguments: replace(
-        compress(*arguments), scales=None
-    )),
-    compressed("COLL-02.5-02", "payload_restored", "sends the restored data", lambda *arguments: replace(
-        compress(*arguments), payload=compress(*arguments).restored
-    )),
     compressed("COLL-02.5-01", "integers_sent", "sends integers as floats", unscaled_integers),
 ]  # fmt: skip

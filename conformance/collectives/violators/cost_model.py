@@ -27,10 +27,7 @@ def costing(name: str, description: str, cost: Callable[[int, int, int, int], in
 
 
 COSTS = [
-    costing("no_latency", "drops the latency", lambda a, h, n, b: -(-n * SECOND // b)),
     costing("no_hops", "counts one hop", lambda a, h, n, b: a + -(-n * SECOND // b)),
-    costing("bytes_each_hop", "sends the bytes anew at each hop", lambda a, h, n, b: (a + -(-n * SECOND // b)) * h),
-    costing("rounded", "rounds to the nearest", lambda a, h, n, b: a * h + (2 * n * SECOND + b) // (2 * b)),
     costing("in_floats", "computes in floating point", lambda a, h, n, b: a * h + int(-(-n * 1e12 // b))),
     lenient("COLL-05.2-01", "no_bandwidth", "takes no bandwidth for one byte a second", "estimate", "bandwidth",
             lambda given: given | {"bandwidth": 1}),

@@ -34,14 +34,6 @@ class OneForAll(CreditLimiter):
         return super().acquire([ReadyChunk(chunk.id, (self._shared,)) for chunk in ready])
 
 
-class FirstLink(CreditLimiter):
-    """A limiter that takes a credit of the first link of a chunk's route alone."""
-
-    def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
-        """Ignore the links after the first."""
-        return super().acquire([ReadyChunk(chunk.id, chunk.links[:1]) for chunk in ready])
-
-
 class FirstInLine(CreditLimiter):
     """A limiter in which a chunk that waits for a credit blocks the chunks after it."""
 
@@ -102,9 +94,7 @@ def limiter(clause: str, name: str, description: str, other: type[Any]) -> Viola
 VIOLATIONS: list[Violation] = [
     limiter("COLL-04.2-01", "shared_credits", "has one number of credits for all links", OneForAll),
     limiter("COLL-04.2-02", "limiter_one_more", "lets one more chunk go than a link has credits", OneMore),
-    limiter("COLL-04.2-03", "first_link_counts", "counts the first link of a way alone", FirstLink),
     limiter("COLL-04.2-03", "takes_before_it_looks", "keeps credits for what it does not issue", TakesBeforeItLooks),
-    limiter("COLL-04.2-03", "keeps_others", "returns the credit of the first link alone", KeepsOthers),
     limiter("COLL-04.2-03", "returns_twice", "returns credits as often as it is told", ReturnsTwice),
     limiter("COLL-04.2-04", "first_in_line", "tries the first ready chunk alone", FirstInLine),
     limiter("COLL-04.2-04", "last_in_line", "tries the last ready chunk alone", LastInLine),

@@ -51,27 +51,9 @@ def forgotten(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, A
     return q(g), _zeros(g)
 
 
-def of_the_gradient(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    sent = q(add(g, r))
-    return sent, subtract(g, sent)
-
-
-def uncompressed(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    return add(g, r), _zeros(g)
-
-
 def in_bf16(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
     whole = add(g, r)
     return q(whole), cast(cast(subtract(whole, q(whole)), DTYPES["bf16"]), g.dtype)
-
-
-def one_step_late(found: list[Step]) -> list[Step]:
-    before = [_zeros(found[0].sent), *(step.residual for step in found[:-1])]
-    return [Step(step.sent, residual) for step, residual in zip(found, before, strict=True)]
-
-
-def first_repeated(found: list[Step]) -> list[Step]:
-    return [Step(found[0].sent, step.residual) for step in found]
 
 
 def by_tensor(function: str, x: Array, given: Compression) -> Compressed:
@@ -83,13 +65,7 @@ def _zeros(like: Array) -> Array:
 
 
 STEPS = [
-    stepping("COLL-06-07", "residual_forgotten", "keeps nothing", forgotten),
-    stepping("COLL-06-07", "residual_of_the_gradient", "takes what was sent from the gradient alone", of_the_gradient),
     stepping("COLL-06-07", "residual_in_bf16", "keeps the residual in bf16", in_bf16),
-    reported("COLL-06-07", "residual_late", "tells the residual before each step", one_step_late),
-    stepping("COLL-02.5-04", "sent_uncompressed", "sends sums uncompressed", uncompressed),
-    reported("COLL-02.5-04", "first_step_repeated", "sends the first step every time", first_repeated),
-    reported("COLL-02.5-04", "last_step_lost", "leaves the last step out", lambda found: found[:-1] or found),
     changed("COLL-02.5-04", "block_ignored", "scales the tensor as one block", (compression, "compress", by_tensor)),
     changed("COLL-02.5-04", "not_finite_kept", "keeps what is not finite", (compression, "require_finite", nothing)),
     changed("COLL-02.5-04", "any_data", "takes data of other dtypes", (compression, "require_fp32", nothing)),

@@ -12,11 +12,11 @@ from tessera_reference.adapter import collectives as adapter
 from tessera_reference.graph import futures, grad
 from tessera_reference.graph import futures as hints
 from tessera_reference.graph.control import Call
-from tessera_reference.graph.futures import Await, FutureCollective, IssueAllGather, IssueAllReduce, IssueReduceScatter
+from tessera_reference.graph.futures import Await, FutureCollective, IssueAllReduce
 from tessera_reference.ir import attributes
 from tessera_reference.ir.operation import Module, Operation, Refusal
 from tessera_reference.ir.text import print_module
-from tessera_reference.ir.types import Future, Shard, Value, dtype_of
+from tessera_reference.ir.types import Future, Value, dtype_of
 
 from ...ir.violators.changes import changed, nothing
 
@@ -56,19 +56,15 @@ def without_priority(module: Module) -> str:
 
 
 PRINTED = [
-    changed(
-        "COLL-08-06",
-        "broadcast_priority",
-        "prints no priority of a broadcast",
-        (adapter, "print_module", without_priority),
-    ),
+    changed("COLL-08-06", "broadcast_priority", "prints no priority of a broadcast",
+        (adapter, "print_module", without_priority)),
     *(
         printing(f"{name}_dropped_{index}", rf"{name} = (?:\"[^\"]*\"|!tessera[^>]*>|[^,}}]+)", clause)
         for index, (clause, name) in enumerate(ATTRIBUTES.items())
     ),
     printing("chunk_in_kib", r"chunk = 1MiB", "COLL-08-01", "chunk = 1KiB"),
     printing("overlap_always", r"overlap = false", "COLL-08-07", "overlap = true"),
-]
+]  # fmt: skip
 
 
 # Values of attributes
@@ -98,12 +94,8 @@ def without(clause: str, name: str, value: str) -> Violation:
 
 
 VALUES = [
-    changed(
-        "COLL-03.2-04",
-        "any_all_to_all",
-        "reads any algorithm of all_to_all",
-        (futures, "ALL_TO_ALL_ALGORITHMS", hints.ALGORITHMS),
-    ),
+    changed("COLL-03.2-04", "any_all_to_all", "reads any algorithm of all_to_all",
+        (futures, "ALL_TO_ALL_ALGORITHMS", hints.ALGORITHMS)),
     anything("COLL-02.2-01", "scope"),
     anything("COLL-02.5-01", "dtype"),
     anything("COLL-03.2-04", "algo"),
@@ -129,7 +121,7 @@ VALUES = [
             ("COLL-02.3-07", {"KiB": 1000, "MiB": 1 << 20, "GiB": 1 << 30}),
         )
     ),
-]
+]  # fmt: skip
 
 
 # The operator
@@ -142,13 +134,9 @@ def _as_the_largest(self: IssueAllReduce, *arguments: Any, **named: Any) -> None
 USUAL_ISSUE = IssueAllReduce.__init__
 
 OPERATOR = [
-    changed(
-        "COLL-02.3-06",
-        "largest_by_default",
-        "takes the largest where no op is given",
-        (IssueAllReduce, "__init__", _as_the_largest),
-    ),
-]
+    changed("COLL-02.3-06", "largest_by_default", "takes the largest where no op is given",
+        (IssueAllReduce, "__init__", _as_the_largest)),
+]  # fmt: skip
 
 # Types
 
@@ -179,60 +167,16 @@ def of_values(self: Operation) -> Any:
     return USUAL_RESULTS(self if isinstance(self, Await) or not futures else replace(plain, **futures))
 
 
-def any_axis(meshes: Any, mesh: str | None) -> str:
-    return str(next(iter(meshes.values())).axes[0])
-
-
 def no_axis(meshes: Any, mesh: str | None) -> str:
     raise Refusal("distributed", "no axis", "axis", "AMB-COLL-02", "")
 
 
-USUAL_HIDDEN = FutureCollective.hidden.__func__  # type: ignore[attr-defined]  # of a class method
-
-
-def along_all(cls: Any, shown: Any) -> Any:
-    found = USUAL_HIDDEN(cls, shown)
-    if shown.attributes.get("subgroup") is not None:
-        mesh = shown.meshes[found["grid"]]
-        found |= {"met": Shard(mesh.axes), "group": mesh.size}
-    return found
-
-
 TYPES = [
     changed("COLL-02.1-01", "no_futures_in_calls", "passes no future to a function", (Call, "takes_futures", False)),
-    yielding("COLL-02.1-01", "value_at_once", "yields the value itself", FutureCollective, lambda found: found.value),
     yielding("COLL-08-15", "no_future", "yields no future", FutureCollective, lambda found: found.value),
-    yielding(
-        "COLL-02.1-04",
-        "future_of_the_whole",
-        "a reduce_scatter gives a future of the operand's type",
-        IssueReduceScatter,
-        lambda found: Future(found.value.with_dtype(found.value.dtype).__class__((8,), found.value.dtype)),
-    ),
-    yielding(
-        "COLL-09.2-02",
-        "gathers_one_part",
-        "a gather gives a future of one part",
-        IssueAllGather,
-        lambda found: Future(found.value.__class__((8,), found.value.dtype)),
-    ),
-    yielding("COLL-02.1-05", "await_of_a_future", "an await yields a future", Await, Future),
-    changed(
-        "LANG-05.5-02",
-        "gradients_lost_in_futures",
-        "takes what a future holds for no part of a gradient",
-        (grad, "is_float", is_float_tensor),
-    ),
+    changed("LANG-05.5-02", "gradients_lost_in_futures", "takes what a future holds for no part of a gradient",
+        (grad, "is_float", is_float_tensor)),
     changed("COLL-02.1-05", "awaits_tensors", "awaits what is no future", (Operation, "results", takes_tensors)),
-    changed("COLL-02.1-01", "futures_as_tensors", "takes a future for its value", (Operation, "results", of_values)),
-    changed(
-        "COLL-02.1-04", "first_axis", "takes the first axis where none is given", (futures, "_only_axis", any_axis)
-    ),
-    changed("COLL-02.1-04", "axis_always", "asks for an axis on a mesh of one", (futures, "_only_axis", no_axis)),
-    changed(
-        "COLL-02.2-03",
-        "subgroup_ignored",
-        "acts on the whole mesh",
-        (FutureCollective, "hidden", classmethod(along_all)),
-    ),
-]
+    changed("COLL-02.1-04", "first_axis", "takes the first axis where none is given",
+        (futures, "_only_axis", lambda meshes, mesh: str(next(iter(meshes.values())).axes[0]))),
+]  # fmt: skip

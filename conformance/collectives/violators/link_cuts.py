@@ -9,10 +9,10 @@ from typing import Any
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import travel as progress
-from tessera_reference.collectives.travel import Cut, Progress, Transfer
+from tessera_reference.collectives.travel import Cut, Progress
 
 from ...ir.violators.changes import changed
-from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
+from .answers import Answer, answered, left_out, lenient, refusing, silent
 from .travel import travelling
 
 TRAVEL, WAY = collectives.travel, progress.preferred_route
@@ -22,14 +22,6 @@ CUT, LOSE, REROUTE = Progress._cut, Progress._lose, Progress._reroute
 def engine(clause: str, name: str, description: str, method: str, instead: Any) -> Violation:
     """Return a violation with another method of the engine."""
     return changed(clause, name, description, (Progress, method, instead))
-
-
-def keeps_credits(self: Progress, now: int, failed: Set[str]) -> list[Any]:
-    found = LOSE(self, now, failed)
-    for unit in found:
-        for lane in unit.lanes:
-            lane.credits -= 1
-    return found
 
 
 def stays_busy(self: Progress, now: int, failed: Set[str]) -> list[Any]:
@@ -54,18 +46,6 @@ def by_rdma(topology: Any, source: int, target: int, path: str, down: frozenset[
     return WAY(topology, source, target, "rdma" if down else path, down)
 
 
-def delivered(found: list[Transfer]) -> list[Transfer]:
-    return [replace(message, lost=False) for message in found]
-
-
-def unseen(found: list[Transfer]) -> list[Transfer]:
-    return [message for message in found if not message.lost]
-
-
-def first_cut(*arguments: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
-    return TRAVEL(*arguments, cuts=sorted(cuts)[:1], **options)
-
-
 def too_early(*arguments: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
     return TRAVEL(*arguments, cuts=[Cut(max(cut.at - 1, 0), cut.link) for cut in cuts], **options)
 
@@ -81,18 +61,17 @@ def travels(clause: str, name: str, description: str, instead: Any) -> Violation
 
 
 MESSAGES = [
-    travelling("COLL-04.3-01", "delivered_twice", "delivers what was lost and sent again twice", delivered),
+    travelling("COLL-04.3-01", "delivered_twice", "delivers what was lost and sent again twice",
+        lambda found: [replace(message, lost=False) for message in found]),
     answered("COLL-04.3-02", "lost_not_marked", "tells what was lost as arrived", "transfers", lost_arrive),
-    travelling("COLL-08-19", "lost_not_told", "keeps no record of what was lost", unseen),
-    travels("COLL-04.3-01", "lost_on_arrival", "loses what arrives as the link fails", too_early),
-    travels("COLL-01-06", "first_cut_alone", "takes note of one failed link", first_cut),
-]
+    travelling("COLL-08-19", "lost_not_told", "keeps no record of what was lost",
+        lambda found: [message for message in found if not message.lost]),
+    travels("COLL-01-06", "first_cut_alone", "takes note of one failed link",
+        lambda *arguments, cuts=(), **options: TRAVEL(*arguments, cuts=sorted(cuts)[:1], **options)),
+]  # fmt: skip
 
 WAYS = [
-    asked("COLL-01-06", "cuts_ignored", "goes on over links that have failed", "transfers", left_out("cuts")),
-    changed("COLL-01-06", "failed_link_used", "uses a failed link again", (progress, "preferred_route", never_down)),
     engine("COLL-03.2-05", "path_forgotten", "forgets the path once a link has failed", "_reroute", for_auto),
-    asked("COLL-03.2-05", "path_not_timed", "ignores the path of messages", "transfers", left_out("path")),
     changed("COLL-03.2-02", "back_to_rdma", "falls back to RDMA within a node", (progress, "preferred_route", by_rdma)),
     refusing("COLL-01-06", "failed_link_not_named", "does not name the failed link", "transfers", "no way", silent),
     lenient("COLL-03.2-05", "unknown_cut_ignored", "ignores an unknown link that fails", "transfers", "link ",
@@ -102,6 +81,5 @@ WAYS = [
 ]  # fmt: skip
 
 CREDITS = [
-    engine("COLL-04.2-03", "credits_of_lost_kept", "keeps the credits of what is lost", "_lose", keeps_credits),
     engine("COLL-04.2-03", "links_stay_busy", "does not free the links of what is lost", "_lose", stays_busy),
 ]  # fmt: skip

@@ -73,10 +73,6 @@ def unnamed(standing: Any) -> Diagnostic:
 # Destination
 
 
-def without_tags(self: Group, message: PointToPoint, rank: int) -> Group:
-    return replace(self, axis="messages", ranks=message.ends(rank, self.ranks))
-
-
 def as_a_collective(self: Group, message: PointToPoint, rank: int) -> Group:
     return replace(self, ranks=message.ends(rank, self.ranks))
 
@@ -100,14 +96,6 @@ def to_itself(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int,
 
 
 # Content
-
-
-def keeps_the_buffer(self: PointToPoint, contributions: Sequence[Array]) -> Sequence[Array]:
-    return contributions
-
-
-def exchanges(self: PointToPoint, contributions: Sequence[Array]) -> Sequence[Array]:
-    return contributions[::-1]
 
 
 def alike(*names: str) -> Any:
@@ -134,28 +122,27 @@ WAITS = ((Ranks, "_arrive", waits_for_its_receiver), (Ranks, "_exchange", sends_
 
 VIOLATIONS = [
     between("COLL-02.1-02", "waits_at_issue", "waits where a message is issued", *WAITS),
-    between(
-        "COLL-02.1-05",
-        "latest_value",
-        "yields the value awaited last where a future is awaited again",
-        (Ranks, "_await", of_the_latest),
-    ),
+    between("COLL-02.1-05", "latest_value", "yields the value awaited last where a future is awaited again",
+        (Ranks, "_await", of_the_latest)),
     between("COLL-02.1-02", "is_gone", "takes a send for complete when it is issued", (Ranks, "_await", is_gone)),
     between("COLL-02.1-02", "unnoticed", "drops what nobody receives", (Ranks, "results", unnoticed)),
     between("COLL-02.1-02", "unnamed", "names no ranks that wait for each other", (execution, "deadlock", unnamed)),
     between("COLL-02.1-03", "every_rank", "waits for all ranks of the mesh", (Ranks, "_arrive", with_every_rank)),
     between("COLL-02.1-03", "as_a_collective", "counts messages as collectives", (Group, "channel", as_a_collective)),
-    between("COLL-02.1-01", "no_tags", "ignores tags", (Group, "channel", without_tags)),
+    between("COLL-02.1-01", "no_tags", "ignores tags", (Group, "channel",
+        lambda self, message, rank: replace(self, axis="messages", ranks=message.ends(rank, self.ranks)))),
     between("COLL-02.1-01", "backwards", "shifts the other way", (PointToPoint, "ends", backwards)),
     between("COLL-02.1-01", "by_rank", "takes a peer for a rank of the mesh", (PointToPoint, "ends", by_rank)),
     between("COLL-02.2-03", "ascending", "counts places in ascending order", (PointToPoint, "ends", ascending)),
     between("COLL-02.1-01", "to_itself", "lets a rank wait for itself", (PointToPoint, "ends", to_itself)),
-    between("COLL-02.1-05", "kept_buffer", "leaves the buffer as it was", (PointToPoint, "combine", keeps_the_buffer)),
-    between("COLL-02.1-05", "exchanged", "gives the sender the buffer", (PointToPoint, "combine", exchanges)),
+    between("COLL-02.1-05", "kept_buffer", "leaves the buffer as it was",
+        (PointToPoint, "combine", lambda self, contributions: contributions)),
+    between("COLL-02.1-05", "exchanged", "gives the sender the buffer",
+        (PointToPoint, "combine", lambda self, contributions: contributions[::-1])),
     between("COLL-02.1-01", "any_count", "takes any shape at the other end", (execution, "brought", alike("shape"))),
     between("COLL-02.1-01", "any_dtype", "takes any dtype at the other end", (execution, "brought", alike("dtype"))),
     between("COLL-02.1-01", "any_chunk", "takes any chunk at the other end", (execution, "brought", alike("chunk"))),
     between("COLL-02.1-01", "any_peer", "takes any peer and tag", (PointToPoint, "infer", FutureCollective.infer)),
     between("COLL-02.3-01", "in_one_piece", "sends in one piece", (planner, "chunk_elements", in_one_piece)),
     between("COLL-02.4-02", "folded", "folds scalings into a message", (planner, "PointToPoint", ())),
-]
+]  # fmt: skip

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives import compression as packing
@@ -34,12 +32,6 @@ def reversed_order(wire: bytes, types: Sequence[TensorType], compression: Compre
     ]
 
 
-def from_the_start(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
-    if compression is not None:
-        return unpack(wire, types, compression)
-    return [unpack(wire[: type_.bytes], [type_], None)[0] for type_ in types]
-
-
 def padded(tensors: Sequence[Array], compression: Compression | None) -> bytes:
     if compression is not None:
         return pack(tensors, compression)
@@ -56,10 +48,6 @@ def unpadded(wire: bytes, types: Sequence[TensorType], compression: Compression 
     return outputs
 
 
-def wide(tensors: Sequence[Array], compression: Compression | None) -> bytes:
-    return pack(tensors, _wider(compression))
-
-
 def rounded_on_arrival(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
     found = unpack(wire, types, _wider(compression))
     if compression is None or compression.block is not None:
@@ -74,13 +62,6 @@ def through_bf16(*arguments: Any) -> list[Array]:
 def _wider(compression: Compression | None) -> Compression | None:
     plain = compression is not None and compression.block is None
     return Compression(DTYPES["fp32"]) if plain else compression
-
-
-def next_scale(tensor: TensorType, parts: Sequence[Array], compression: Compression | None) -> Array:
-    if compression is not None and compression.block is not None:
-        scales = np.roll(parts[1].values, 1)
-        parts = [parts[0], Array(parts[1].dtype, scales)]
-    return RESTORED(tensor, parts, compression)
 
 
 def first_scales(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
@@ -103,24 +84,9 @@ RESTORED = packing._restored
 
 VIOLATIONS: list[Violation] = [
     unpacked("COLL-02.4-01", "last_of_a_shape", "gives all tensors of a shape the data of the last", reversed_order),
-    unpacked("COLL-02.4-01", "from_the_start", "reads every tensor from the first byte on", from_the_start),
-    changed(
-        "COLL-02.4-01",
-        "padded_wire",
-        "sends each tensor in whole lines",
-        (adapter, "pack", padded),
-        (adapter, "unpack", unpadded),
-    ),
-    changed(
-        "COLL-02.4-05",
-        "fp32_on_the_wire",
-        "sends fp32 and rounds on arrival",
-        (adapter, "pack", wide),
-        (adapter, "unpack", rounded_on_arrival),
-    ),
+    changed("COLL-02.4-05", "fp32_on_the_wire", "sends fp32 and rounds on arrival",
+        (adapter, "pack", lambda tensors, compression: pack(tensors, _wider(compression))),
+        (adapter, "unpack", rounded_on_arrival)),
     unpacked("COLL-06-06", "unpacks_through_bf16", "rounds to bf16 as it unpacks", through_bf16),
     unpacked("COLL-02.5-02", "first_scales", "scales tensors by the scales of the first of as many", first_scales),
-    changed("COLL-02.5-02", "unpacks_by_the_next_scale", "scales each block by the one before", (
-        packing, "_restored", next_scale
-    )),
 ]  # fmt: skip

@@ -47,10 +47,6 @@ def place(unit: Unit) -> tuple[str, int]:
     return name, int(unit.id[len(name) :] or 0)
 
 
-def at_the_end(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    return replace(unit, after=("backward0",)) if place(unit)[0] == "scatter" else unit
-
-
 def after_that_of_the_next_layer(waiting: str, needed: str) -> Callable[[Unit, Mapping[str, Unit]], Unit]:
     """Return a change that makes a unit of a layer wait for one of the next layer."""
 
@@ -74,13 +70,6 @@ def a_layer_late(unit: Unit, units: Mapping[str, Unit]) -> Unit:
     return replace(unit, after=(f"layer{number - 1}",)) if name == "gather" and number else unit
 
 
-def before_use(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
-    name, number = place(unit)
-    if name != "layer":
-        return unit
-    return [Compute(f"await{number}", 0, unit.ranks, (f"gather{number}",)), unit]
-
-
 def all_dispatched(unit: Unit, units: Mapping[str, Unit]) -> Unit:
     every = tuple(subject for subject in units if subject.startswith("dispatch"))
     return replace(unit, after=every) if place(unit)[0] == "expert" else unit
@@ -91,10 +80,6 @@ def packed_before(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit
     if name != "dispatch":
         return unit
     return [Compute(f"pack{number}", 10**6, unit.ranks, unit.after), replace(unit, after=(f"pack{number}",))]
-
-
-def cast_after(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    return replace(unit, bytes=2 * unit.bytes) if isinstance(unit, Collective) else unit
 
 
 def dispatching(clause: str, name: str, description: str, dispatch: Callable[..., Any]) -> Violation:
@@ -116,45 +101,26 @@ def not_checked(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
     return DISPATCH(inputs, [[min(e, count - 1) for e in own] for own in experts], count, wire)
 
 
-def twice_rounded(array: Any, wire: Any) -> Any:
-    return CAST(CAST(array, dtype("fp16")), wire)
-
-
-def with_a_row(*arguments: Any) -> Any:
-    return [replace(message, rows=message.rows or 1) for message in DISPATCH(*arguments)]
-
-
-def not_cast(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
-    return DISPATCH(inputs, experts, count)
-
-
-def in_bf16(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
-    return DISPATCH(inputs, experts, count, wire and dtype("bf16"))
-
-
 VIOLATIONS: list[Violation] = [
-    pipeline("COLL-07.1-01", "all_at_the_end", "scatters gradients when all are computed", at_the_end),
-    pipeline("COLL-07.1-01", "scatter_before_the_next", "computes no layer before gradients are scattered",
-        after_that_of_the_next_layer("backward", "scatter")),
-    changed("COLL-07.1-02", "three_chunks", "has three chunks in flight", (collectives, "INFLIGHT", 3)),
+    pipeline("COLL-07.1-01", "all_at_the_end", "scatters gradients when all are computed",
+        lambda unit, units: replace(unit, after=("backward0",)) if place(unit)[0] == "scatter" else unit),
     changed("COLL-07.1-02", "nine_chunks", "has nine chunks in flight", (collectives, "INFLIGHT", 9)),
     pipeline("COLL-07.1-03", "weights_all_first", "gathers all weights at the beginning", gathered_first),
-    pipeline("COLL-07.1-03", "weights_at_first_need", "gathers weights at first need", a_layer_late),
     changed("COLL-07.1-04", "small_chunks", "cuts gradients into 256 KiB", (queues, "LEAST_CHUNK", 1 << 18)),
     changed("COLL-07.1-04", "large_chunks", "cuts gradients into 4 MiB", (queues, "MOST_CHUNK", 1 << 22)),
     pipeline("COLL-07.3-01", "prefetch_one_layer_late", "gathers weights when the layer before has ended",
         a_layer_late),
     pipeline("COLL-07.3-02", "await_at_issue", "awaits weights where they are asked for",
         after_that_of_the_next_layer("layer", "gather")),
-    pipeline("COLL-07.3-02", "await_before_use", "awaits weights twice", before_use),
-    dispatching("COLL-07.2-01", "buckets_mixed", "puts the tokens of several experts into a bucket", mixed),
-    dispatching("COLL-07.2-01", "tokens_turned", "changes the order of an expert's tokens", latest_first),
-    dispatching("COLL-07.2-01", "a_row_at_least", "has a row for buckets without tokens", with_a_row),
+    dispatching("COLL-07.2-01", "a_row_at_least", "has a row for buckets without tokens",
+        lambda *arguments: [replace(message, rows=message.rows or 1) for message in DISPATCH(*arguments)]),
     dispatching("COLL-07.2-01", "any_expert", "takes experts that are not there", not_checked),
     pipeline("COLL-07.2-02", "buckets_together", "lets experts wait for all buckets", all_dispatched),
     pipeline("COLL-07.2-03", "packed_before_the_send", "packs in a computation before the send", packed_before),
-    pipeline("COLL-07.2-04", "cast_after_the_send", "sends fp32 and casts what arrives", cast_after),
-    dispatching("COLL-07.2-04", "wire_of_inputs", "sends the dtype of the inputs", not_cast),
-    dispatching("COLL-07.2-04", "always_bf16", "sends bf16 whatever the dtype", in_bf16),
-    changed("COLL-07.2-04", "cast_twice", "rounds tokens twice", (queues, "cast", twice_rounded)),
+    pipeline("COLL-07.2-04", "cast_after_the_send", "sends fp32 and casts what arrives",
+        lambda unit, units: replace(unit, bytes=2 * unit.bytes) if isinstance(unit, Collective) else unit),
+    dispatching("COLL-07.2-04", "always_bf16", "sends bf16 whatever the dtype",
+        lambda inputs, experts, count, wire=None: DISPATCH(inputs, experts, count, wire and dtype("bf16"))),
+    changed("COLL-07.2-04", "cast_twice", "rounds tokens twice",
+        (queues, "cast", lambda array, wire: CAST(CAST(array, dtype("fp16")), wire))),
 ]  # fmt: skip

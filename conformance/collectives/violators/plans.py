@@ -60,36 +60,13 @@ def tiles_of_all_reduce(chunk: int, operation: Any, tile: int) -> int:
     return plain(chunk, operation, tile)
 
 
-def of_elements(chunk: int, operation: Any, tile: int) -> int:
-    return max(1, chunk // tile) * tile
-
-
-def split_in_halves(found: list[Range]) -> list[Range]:
-    if len(found) < 2:
-        return found
-    (first, a), (_, b) = found[-2:]
-    return [*found[:-2], (first, (a + b) // 2), (first + (a + b) // 2, a + b - (a + b) // 2)]
-
-
-def short_by_one(found: list[Range]) -> list[Range]:
-    return [(first, max(1, count - 1)) for first, count in found]
-
-
 def off_by_one(found: list[Range]) -> list[Range]:
     return found[:1] + [(first - 1, count + 1) for first, count in found[1:]]
 
 
 CHUNKS = [
-    slicing("COLL-08-09", "lost_tail", "loses a short last chunk", lambda found: [
-        chunk for chunk in found if chunk[1] == found[0][1]
-    ]),
-    slicing("COLL-02.3-01", "off_by_one", "sends an element twice", off_by_one),
-    slicing("COLL-08-09", "short_by_one", "leaves an element out of each chunk", short_by_one),
     slicing("COLL-08-09", "backwards", "begins with the last chunk", lambda found: found[::-1]),
-    slicing("COLL-02.3-03", "even_tail", "makes the last two chunks even", split_in_halves),
-    chunking("COLL-02.3-03", "off_the_tile", "cuts chunks off the tile", plain),
     chunking("COLL-02.3-03", "tiles_of_all_reduce", "cuts an all-reduce alone at tiles", tiles_of_all_reduce),
-    chunking("COLL-02.3-01", "bytes_as_elements", "takes bytes for elements", of_elements),
 ]  # fmt: skip
 
 
@@ -109,13 +86,6 @@ def all_at_once(self: Emitter, value: Value) -> None:
     if value in self.pending:
         for future in list(self.pending):
             USUAL_AWAIT(self, future)
-
-
-def at_every_use(self: Emitter, value: Value) -> None:
-    chunks = self.pending.get(value)
-    USUAL_AWAIT(self, value)
-    if chunks is not None:
-        self.pending[value] = chunks
 
 
 def at_the_end_too(self: Emitter) -> list[Unit]:
@@ -174,11 +144,8 @@ AWAITS = [
         for kind in KINDS
     ),
     *(waits("COLL-08-10", f"{kind}_behind_all", "awaits all before it", "_issue", behind_all(kind)) for kind in KINDS),
-    waits("COLL-08-10", "at_every_use", "awaits at every use", "_await", at_every_use),
     waits("COLL-08-10", "dropped_awaits_stay", "awaits what nobody uses", "units", at_the_end_too),
     waits("COLL-02.1-02", "first_chunk", "waits for the first chunk", "_await", one_chunk),
-    waits("COLL-02.1-02", "barrier", "waits for every chunk everywhere", "_after", barrier),
-    waits("COLL-01-02", "no_overlap", "waits for every chunk everywhere", "_after", barrier),
 ]
 
 
@@ -230,10 +197,6 @@ def more_in_flight(options: Any) -> Any:
     return replace(options, max_inflight=None if options.max_inflight is None else options.max_inflight + 1)
 
 
-def two_at_most(options: Any) -> Any:
-    return replace(options, depth=None if options.depth is None else min(options.depth, 2))
-
-
 BUFFERS = [
     *(
         waits(clause, f"{name}_{clause[5:]}", description, "_before", with_options(change))
@@ -244,7 +207,6 @@ BUFFERS = [
             ("one_too_many", "has one chunk too many under way", more_in_flight),
         )
     ),
-    waits("COLL-02.3-05", "two_buffers", "knows two buffers", "_before", with_options(two_at_most)),
 ]
 
 
@@ -291,10 +253,6 @@ def fuse_late(program: Program, tile: int | None) -> None:
 
 
 FUSION = [
-    changed("COLL-02.4-01", "not_fused", "sends each tensor by itself", (planner, "fuse", nothing)),
-    changed(
-        "COLL-02.4-01", "overlapping_parts", "lays tensors over each other", (Issue, "parts", property(overlapping))
-    ),
     changed("COLL-02.4-01", "any_op", "joins sums and maxima", (planner, "_key", without("op"))),
     changed("COLL-02.4-01", "any_root", "joins broadcasts of different roots", (planner, "_key", without("root"))),
     changed("COLL-02.4-01", "any_wire", "joins what travels over different wires", (planner, "_key", without("dtype"))),
@@ -306,29 +264,15 @@ FUSION = [
     changed("COLL-02.4-01", "any_dtype", "joins tensors of different dtypes", (planner, "_key", without_dtype)),
     changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor", (planner, "_key", of_any_size)),
     changed("COLL-02.4-01", "any_size", "joins more than a chunk", (planner, "_fits", lambda *arguments: True)),
-    changed(
-        "COLL-02.4-01",
-        "parts_joined",
-        "joins collectives of parts",
-        (planner, "ELEMENTWISE", (FutureCollective,)),
-    ),
+    changed("COLL-02.4-01", "parts_joined", "joins collectives of parts",
+        (planner, "ELEMENTWISE", (FutureCollective,))),
     changed("COLL-02.4-01", "after_a_use", "joins what is used before", (planner, "fuse", fuse_late)),
-]
+]  # fmt: skip
 
 
 # Folding
 
 USUAL_FOLDABLE, USUAL_USES, USUAL_FOLD_BEFORE = planner._foldable, planner._uses, planner._before
-
-
-def folds_without(kind: str) -> Callable[..., Any]:
-    """Return a fold function that leaves one kind of fold to compute units."""
-
-    def foldable(step: Any, program: Any, narrowing: bool) -> Any:
-        found = USUAL_FOLDABLE(step, program, narrowing)
-        return None if found is not None and found[1].kind == kind else found
-
-    return foldable
 
 
 def widening(step: Any, program: Any, narrowing: bool) -> Any:
@@ -346,18 +290,10 @@ def before_backwards(program: Program) -> None:
             program.steps[index] = replace(step, folds=(*reversed(early), *late))
 
 
-def used_once(program: Program) -> Any:
-    return dict.fromkeys(USUAL_USES(program), 1)
-
-
 def only(side: str) -> Violation:
     """Return a violation that skips folds on one side."""
     clause = "COLL-02.4-02" if side == "_behind" else "COLL-02.4-04"
     return changed(clause, f"none{side}", f"folds nothing {side[1:]} a collective", (planner, side, nothing))
-
-
-def narrow(step: Issue) -> str | None:
-    return str(step.operation.x.dtype.name) if "op" in step.operation.attributes else None
 
 
 def wide_wire(step: Issue) -> str:
@@ -374,15 +310,14 @@ FOLDING = [
         )
         for clause in ("COLL-02.4-02", "COLL-02.4-04")
     ),
-    changed("COLL-02.4-02", "no_scale", "folds no scaling", (planner, "_foldable", folds_without("scale"))),
-    changed("COLL-02.4-04", "no_cast", "folds no cast", (planner, "_foldable", folds_without("cast"))),
-    changed(
-        "COLL-02.4-02", "early_backwards", "folds what is before it backwards", (planner, "_before", before_backwards)
-    ),
+    changed("COLL-02.4-02", "early_backwards", "folds what is before it backwards",
+        (planner, "_before", before_backwards)),
     changed("COLL-02.4-04", "any_cast", "folds a cast that widens", (planner, "_foldable", widening)),
-    changed("COLL-02.4-02", "used_twice", "folds what is used elsewhere", (planner, "_uses", used_once)),
+    changed("COLL-02.4-02", "used_twice", "folds what is used elsewhere",
+        (planner, "_uses", lambda program: dict.fromkeys(USUAL_USES(program), 1))),
     only("_before"),
     only("_behind"),
-    changed("COLL-02.4-03", "narrow_sum", "adds in the dtype that travels", (Issue, "reduces_in", property(narrow))),
+    changed("COLL-02.4-03", "narrow_sum", "adds in the dtype that travels", (Issue, "reduces_in",
+        property(lambda step: str(step.operation.x.dtype.name) if "op" in step.operation.attributes else None))),
     changed("COLL-02.4-05", "wide_wire", "sends fp32 where a cast is folded", (Issue, "wire", property(wide_wire))),
-]
+]  # fmt: skip

@@ -159,10 +159,6 @@ INFER = Reducing.infer
 ANY = ("float", "complex", "int", "bool")
 
 
-def infers_any(self: Any) -> Any:
-    return self.result_type() if self.op in self.operators else INFER(self)
-
-
 VIOLATIONS: list[Violation] = [
     *(
         changed("RT-13-01", f"{name}_over_ranks", str(reduce.__doc__), combining(op, reduce))
@@ -172,12 +168,9 @@ VIOLATIONS: list[Violation] = [
         changed("COLL-02.1-05", f"{name}_in_programs", str(reduce.__doc__), combining(op, reduce))
         for name, (op, reduce) in WRONG.items()
     ),
-    changed(
-        "LANG-09-05",
-        "prod_folds_whatever",
-        "multiplies in the order of ranks",
-        (programs, "combined", folding_products),
-    ),
+    changed("LANG-09-05", "prod_folds_whatever", "multiplies in the order of ranks",
+        (programs, "combined", folding_products)),
     changed("RT-13-01", "mean_of_integers", "rounds means of integers", combining("mean", truncates, ANY)),
-    changed("COLL-02.1-04", "any_operator", "takes every operator for every dtype", (Reducing, "infer", infers_any)),
-]
+    changed("COLL-02.1-04", "any_operator", "takes every operator for every dtype",
+        (Reducing, "infer", lambda self: self.result_type() if self.op in self.operators else INFER(self))),
+]  # fmt: skip

@@ -7,18 +7,15 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.collectives import plan_execution, programs
-from tessera_reference.collectives.operations import orders as declared
 from tessera_reference.collectives.plan_execution import Exchange
 from tessera_reference.collectives.plan_execution import _Run as Run
 from tessera_reference.collectives.schedules import algorithm
 from tessera_reference.graph.collectives import ReduceScatter
-from tessera_reference.graph.execution import canonically
 from tessera_reference.graph.futures import GroupCollective
 from tessera_reference.numerics.collectives import reduced
-from tessera_reference.numerics.trees import FOLD, Tree
+from tessera_reference.numerics.trees import FOLD
 
 from ...ir.violators.changes import changed
-from .algorithms import over_shares
 
 ALGORITHM, COMBINED, BY_ALGORITHM = programs._algorithm, programs.combined, programs._by_algorithm
 READ_COMPRESSION, AS_SENT, OVER_WIRE = programs.read_compression, programs.as_sent, programs.over_wire
@@ -47,23 +44,6 @@ def combined_alone(operation: Any, contributions: Sequence[Any]) -> Any:
     return (AS_SENT if "op" in operation.attributes else BY_ALGORITHM)(operation, contributions)
 
 
-def result_whole(operation: str, brought: Sequence[Any], form: Any, collective: Callable[..., Any]) -> Any:
-    return OVER_WIRE("all_gather", brought, form, collective)
-
-
-def unscaled(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Any:
-    return READ_COMPRESSION(function, dtype)
-
-
-def over_trees(change: Callable[[tuple[Tree, ...]], Sequence[Tree]]) -> Callable[..., Any]:
-    """Return the combination over other trees of the shares than those of the algorithm."""
-
-    def combined(used: Any, op: str, level: str, partials: Any, inputs: Sequence[Any]) -> Any:
-        return over_shares(op, inputs, change(declared(used.name, used.ranks)))
-
-    return combined
-
-
 def sums_alone(used: Any, op: str, level: str, partials: Any, inputs: Sequence[Any]) -> Any:
     return COMBINED(used, op, level if op == "sum" else "strict", partials, inputs)
 
@@ -84,40 +64,22 @@ def folded(operation: Any, contributions: Sequence[Any]) -> Any:
 
 
 VIOLATIONS: list[Violation] = [
-    changed("COLL-02.5-01", "program_wires_unused", "ignores the wire of a program under fast", (
-        programs, "as_sent", BY_ALGORITHM
-    )),
-    changed("COLL-02.5-01", "plan_wires_unused", "ignores the wire of a plan under fast", (
-        plan_execution, "combine_at", lambda level: AT("deterministic" if level == "fast" else level)
-    )),
-    changed("COLL-02.5-01", "program_moves_whole", "takes the wire of a program for what it combines alone", (
-        programs, "as_sent", combined_alone
-    )),
-    changed("COLL-02.5-03", "program_results_whole", "does not round the results of a program to the wire", (
-        programs, "over_wire", result_whole
-    )),
-    changed("COLL-02.5-02", "program_blocks_unscaled", "casts the blocks of a program to the wire without a scale", (
-        programs, "read_compression", unscaled
-    )),
-    changed("LANG-09-05", "canonical_programs", "combines canonically whatever algorithm is declared", (
-        programs, "combine_at", lambda level: canonically
-    )),
-    changed("RT-06-04", "canonical_plans", "combines canonically in plans, by algorithms in programs", (
-        plan_execution, "combine_at", lambda level: canonically
-    )),
-    changed("LANG-09-06", "strict_programs_by_algorithm", "combines in the order of algorithms under strict", (
-        programs, "combine_at", lambda level: BY_ALGORITHM
-    )),
-    changed("RT-06-03", "strict_programs_folded", "combines in the order of algorithms under strict", (
-        programs, "combine_at", lambda level: BY_ALGORITHM
-    )),
+    changed("COLL-02.5-01", "plan_wires_unused", "ignores the wire of a plan under fast",
+        (plan_execution, "combine_at", lambda level: AT("deterministic" if level == "fast" else level))),
+    changed("COLL-02.5-01", "program_moves_whole", "takes the wire of a program for what it combines alone",
+        (programs, "as_sent", combined_alone)),
+    changed("COLL-02.5-03", "program_results_whole", "does not round the results of a program to the wire", (programs,
+        "over_wire", lambda operation, brought, form, collective: OVER_WIRE("all_gather", brought, form, collective))),
+    changed("COLL-02.5-02", "program_blocks_unscaled", "casts the blocks of a program to the wire without a scale",
+        (programs, "read_compression",
+        lambda function, dtype, qscheme=None, block=None: READ_COMPRESSION(function, dtype))),
+    changed("LANG-09-06", "strict_programs_by_algorithm", "combines in the order of algorithms under strict",
+        (programs, "combine_at", lambda level: BY_ALGORITHM)),
+    changed("RT-06-03", "strict_programs_folded", "combines in the order of algorithms under strict",
+        (programs, "combine_at", lambda level: BY_ALGORITHM)),
     orders("COLL-03.2-04", "programs_by_ring", "takes the order of a ring whatever is named", "_algorithm", by("ring")),
     orders("COLL-08-12", "programs_auto_is_ring", "takes a ring for auto", "_algorithm", auto_is_ring),
     orders("LANG-09-05", "programs_auto_by_chunk", "selects by the bytes of a chunk", "_algorithm", auto_by_chunk),
-    orders("RT-06-04", "programs_first_share", "has one order for all shares", "combined",
-        over_trees(lambda trees: trees[:1] * len(trees))),
-    orders("LANG-09-05", "programs_next_share", "gives shares the orders of others", "combined",
-        over_trees(lambda trees: (*trees[-1:], *trees[:-1]))),
     orders("RT-06-04", "programs_flat_parts", "shares out rows where columns are parts", "_by_algorithm", rows_first),
     orders("COLL-02.1-04", "programs_sums_alone", "combines products canonically", "combined", sums_alone),
     orders("LANG-09-05", "programs_without_algorithm", "folds what names no algorithm", "_by_algorithm", folded),

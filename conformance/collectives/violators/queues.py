@@ -58,10 +58,6 @@ def never_busy(self: Any, unit: Any, rank: int) -> None:
     self._busy.discard(rank)
 
 
-def in_turns(self: Any) -> bool:
-    return not self._busy and bool(COMPUTE_ONE(self))
-
-
 def barrier(self: Any) -> bool:
     """Start no computation while chunks are in flight."""
     return not any(self._inflight) and bool(COMPUTE_ONE(self))
@@ -74,17 +70,6 @@ def after_all(self: Any, name: str, rank: int) -> bool:
     ) and bool(IS_THERE(self, name, rank))
 
 
-def everywhere(self: Any, name: str, rank: int) -> bool:
-    return len(self._states[name].ended) == len(self._units[name].ranks)
-
-
-def at_issue(self: Any, name: str, rank: int) -> bool:
-    awaited = self._units[name]
-    if isinstance(awaited, Collective):
-        return self._states[name].issued == len(self._chunks[name])
-    return bool(IS_THERE(self, name, rank))
-
-
 def one_collective(self: Any) -> Iterator[Collective]:
     for unit in READY(self):
         if all(state.issued == state.arrived for name, state in self._states.items() if name != unit.id):
@@ -95,17 +80,8 @@ def head_of_line(self: Any) -> Iterator[Collective]:
     yield from list(READY(self))[:1]
 
 
-def with_credits(self: Any, devices: Any, sent: Any) -> bool:
-    return True
-
-
 def whole(unit: Unit) -> Unit:
     return replace(unit, chunk_bytes=max(unit.bytes, unit.chunk_bytes)) if isinstance(unit, Collective) else unit
-
-
-def of_first_device(run: Run, queue: str) -> int:
-    slots = tuple(slot for slot in run.slots if slot.device == run.devices[0])
-    return IDLE(replace(run, devices=run.devices[:1], slots=slots), queue)
 
 
 def since_the_last_end(run: Run, queue: str) -> int:
@@ -129,44 +105,29 @@ def room_on_the_first(self: Any) -> bool:
     return bool(ISSUE_ONE(self))
 
 
-IDLE = queues.idle
 ISSUE_ONE = queues._Queues._issue_one
 
 
 VIOLATIONS: list[Violation] = [
     queueing("COLL-04.1-01", "units_at_once", "runs several units of a compute queue at once", "_compute", never_busy),
-    queueing("COLL-04.1-01", "one_queue_for_all", "has one compute queue for all devices", "_compute_one", in_turns),
-    changed("COLL-04.1-01", "circles_accepted", "leaves out units that wait for one another", (
-        work, "_require_order", nothing
-    )),
-    changed("COLL-04.1-01", "idle_of_one", "counts the idle time of one device", (
-        collectives, "idle", of_first_device
-    )),
-    changed("COLL-04.1-01", "idle_since_the_last", "counts time in which an earlier chunk still travels as idle", (
-        collectives, "idle", since_the_last_end
-    )),
+    changed("COLL-04.1-01", "circles_accepted", "leaves out units that wait for one another",
+        (work, "_require_order", nothing)),
+    changed("COLL-04.1-01", "idle_since_the_last", "counts time in which an earlier chunk still travels as idle",
+        (collectives, "idle", since_the_last_end)),
     queueing("COLL-04.1-03", "room_on_the_first", "looks for room on the first device alone", "_issue_one",
         room_on_the_first),
-    simulating("COLL-04.1-02", "on_one_device", "puts chunks into the queue of one device", slots=lambda slots: [
-        slot for slot in slots if slot.queue == "compute" or slot.device == slots[0].device
-    ]),
-    simulating("COLL-04.1-03", "one_in_flight", "issues a chunk when the one before has arrived", most=lambda most: 1),
-    simulating("COLL-04.1-03", "one_in_flight_more", "has a chunk more in flight than allowed", most=lambda n: n + 1),
+    simulating("COLL-04.1-02", "on_one_device", "puts chunks into the queue of one device",
+        slots=lambda slots: [slot for slot in slots if slot.queue == "compute" or slot.device == slots[0].device]),
     queueing("COLL-04.1-03", "one_collective_at_a_time", "has chunks of one collective in flight alone",
         "_ready_collectives", one_collective),
-    changed("COLL-04.2-03", "issued_without_credits", "issues chunks without credits", (
-        Progress, "has_credits", with_credits
-    )),
+    changed("COLL-04.2-03", "issued_without_credits", "issues chunks without credits",
+        (Progress, "has_credits", lambda self, devices, sent: True)),
     queueing("COLL-04.2-04", "first_collective_alone", "issues nothing while the first that is ready lacks credits",
         "_ready_collectives", head_of_line),
-    queueing("COLL-01-02", "nothing_beside", "computes nothing while chunks travel", "_compute_one", barrier),
     queueing("COLL-02.1-03", "barrier_between_devices", "waits until all devices have computed", "_is_there",
-        everywhere),
+        lambda self, name, rank: len(self._states[name].ended) == len(self._units[name].ranks)),
     queueing("COLL-02.1-02", "waits_for_all", "waits for all collectives where one is used", "_is_there", after_all),
-    queueing("COLL-02.1-02", "waits_too_little", "computes when what it uses has been issued", "_is_there", at_issue),
     queueing("COLL-02.1-02", "waits_for_any_rank", "computes when one rank has what it uses", "_is_there", on_any_rank),
     simulating("COLL-08-06", "computations_alike", "lets computations go in the order of the list",
         units=lambda unit: replace(unit, priority=unit.priority if isinstance(unit, Collective) else 0)),
-    simulating("COLL-08-06", "without_priority", "lets chunks go in the order of the list",
-        units=lambda unit: replace(unit, priority=0)),
 ]  # fmt: skip

@@ -46,15 +46,6 @@ def sized(factor: dict[str, int]) -> dict[str, int]:
     return thresholds.UNITS | factor
 
 
-def first_row(answer: Answer) -> None:
-    answer["table"] = answer["table"][:1]
-
-
-def as_hint(given: Answer) -> Answer:
-    name = given.get("environment", {}).get(ALGO)
-    return given | {"algorithm": name} if name else given
-
-
 def but_for(collective: str, member: str) -> Callable[[Answer], Answer]:
     """One collective is chosen without a member of what is asked."""
     return lambda given: left_out(member)(given) if given.get("collective") == collective else given
@@ -63,10 +54,6 @@ def but_for(collective: str, member: str) -> Callable[[Answer], Answer]:
 def tuned_first(given: Answer) -> Answer:
     """Return the question without the environment if the autotuner has chosen."""
     return left_out("environment")(given) if given.get("tuned") else given
-
-
-def hint_for_large(given: Answer) -> Answer:
-    return given if given["bytes"] > 1 << 16 else left_out("algorithm")(given)
 
 
 def unsorted(text: str, where: str) -> tuple[Row, ...]:
@@ -85,29 +72,17 @@ def unended(text: str, where: str) -> tuple[Row, ...]:
 
 SIZES = [
     by_table("COLL-01-03", "backwards", "takes ring for tiny messages", "16KiB:ring,1MiB:tree,:direct"),
-    asked("COLL-01-03", "no_topology", "ignores the topology", "select", left_out("topology")),
-    asked("COLL-01-03", "no_autotuner", "ignores the autotuner", "select", left_out("tuned")),
     lenient("COLL-01-03", "any_ranks", "accepts more ranks than devices", "select", "ranks",
             lambda given: given | {"ranks": 2}),
     by_table("COLL-03.1-01", "direct_for_largest", "sends the largest messages directly",
              "16KiB:direct,1MiB:tree,1GiB:ring,:direct"),
-    asked("COLL-03.1-01", "ring_for_few", "takes ring for at most seven ranks", "select",
-          lambda given: given | {"algorithm": "tree"} if given["ranks"] > 7 else given),
     by_table("COLL-03.1-02", "no_middle", "has no trees", "64KiB:direct,:ring"),
-    by_table("COLL-03.1-04", "tree_for_tiny", "takes tree for tiny messages", "1MiB:tree,:ring"),
     by_table("COLL-03.1-04", "nothing_by_ring", "takes ring for no bytes", "0:ring,16KiB:direct,1MiB:tree,:ring"),
-    by_table("COLL-03.1-04", "nothing_alone", "sends no bytes alone directly", "0:direct,1MiB:tree,:ring"),
-    answered("COLL-08-12", "first_row", "tells the first row alone", "select", first_row),
-    answered("COLL-08-12", "never_default", "tells the table as a hint", "select", lambda answer: (
-        answer | {"source": answer["source"].replace("default", "hint")}
-    )),
+    answered("COLL-08-12", "never_default", "tells the table as a hint", "select",
+        lambda answer: (answer | {"source": answer["source"].replace("default", "hint")})),
 ]  # fmt: skip
 
 NODES = [
-    on_nodes("COLL-03.1-03", "never_hierarchical", "never chooses hierarchical", lambda counts: False),
-    on_nodes("COLL-03.1-03", "uneven", "chooses hierarchical over uneven nodes", lambda counts: len(counts) > 1),
-    on_nodes("COLL-03.1-03", "one_each", "chooses hierarchical for one rank on each node",
-             lambda counts: len(counts) > 1 and len(set(counts)) == 1),
     on_nodes("COLL-03.1-03", "two_nodes", "chooses hierarchical on two nodes alone",
              lambda counts: len(counts) == 2 and counts[0] == counts[1] > 1),
     on_nodes("COLL-03.1-03", "one_node", "chooses hierarchical on one node",
@@ -117,13 +92,10 @@ NODES = [
 HINTS = [
     changed("COLL-03.2-04", "any_all_to_all", "selects any algorithm for all_to_all",
             (selection, "ALL_TO_ALL_ALGORITHMS", thresholds.ALGORITHMS)),
-    asked("COLL-03.2-04", "hint_for_large", "ignores the hint for small messages", "select", hint_for_large),
-    asked("COLL-03.2-04", "autotuner_first", "lets the autotuner win over the hint", "select", lambda given: (
-        left_out("algorithm")(given) if given.get("tuned") else given
-    )),
-    asked("COLL-03.2-04", "auto_is_ring", "takes auto for ring", "select", lambda given: (
-        given | {"algorithm": "ring"} if given.get("algorithm") == "auto" else given
-    )),
+    asked("COLL-03.2-04", "autotuner_first", "lets the autotuner win over the hint", "select",
+        lambda given: (left_out("algorithm")(given) if given.get("tuned") else given)),
+    asked("COLL-03.2-04", "auto_is_ring", "takes auto for ring", "select",
+        lambda given: (given | {"algorithm": "ring"} if given.get("algorithm") == "auto" else given)),
     refusing("COLL-03.2-04", "nearest_not_told", "does not tell the nearest name", "select", "did you mean", silent),
     lenient("COLL-03.2-04", "unfit_hint_ignored", "passes over a hint that the ranks cannot follow", "select",
             "algorithm hierarchical", left_out("algorithm")),
@@ -141,7 +113,6 @@ def only(*names: str) -> Callable[[Answer], Answer]:
 
 
 ENVIRONMENT = [
-    asked("COLL-03.2-06", "algorithm_ignored", "ignores the algorithm of the environment", "select", only(TABLE)),
     *(
         asked(clause, f"{name}_of_{one}", f"passes it over for {one}", "select", but_for(one, member))
         for clause, name, member in (
@@ -153,15 +124,9 @@ ENVIRONMENT = [
     ),
     asked("COLL-03.2-06", "autotuner_over_environment", "lets the autotuner win over the environment", "select",
           tuned_first),
-    asked("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", "select", as_hint),
     refusing("COLL-03.2-06", "variable_not_told", "does not name the variable", "select", ALGO, silent),
-    changed("COLL-03.2-06", "another_variable", "reads another variable",
-            (selection, "ALGORITHM_VARIABLE", "COLL_ALGO")),
     asked("COLL-08-17", "table_first", "lets the table win over the algorithm of the environment", "select",
           lambda given: only(TABLE)(given) if TABLE in given.get("environment", {}) else given),
-    changed("COLL-08-17", "size_of_the_next_row", "counts a row's size to the next row", (selection, "row_of", beyond)),
-    changed("COLL-08-17", "decimal_units", "takes KiB for 1000 bytes",
-            (thresholds, "UNITS", sized({"KiB": 1000, "MiB": 10**6}))),
     changed("COLL-08-17", "unsorted", "puts rows in order", (selection, "parse_table", unsorted)),
     changed("COLL-08-17", "unended", "accepts a table without a last row", (selection, "parse_table", unended)),
     refusing("COLL-08-17", "table_not_told", "does not name the variable", "select", TABLE, silent),

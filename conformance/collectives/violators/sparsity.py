@@ -60,16 +60,6 @@ def in_order_of_size(values: Values, k: int) -> Values:
     return np.array(sorted(range(values.size), key=lambda place: -sizes[place])[:k], np.int64)
 
 
-def of_each_row(function: str, x: Array, k: int) -> Sparse:
-    if x.rank < 2 or not x.values.size:
-        return sparsify(function, x, k)
-    return _message(x, largest(exact_sizes)(x.values.reshape(-1)[: x.shape[-1]], k))
-
-
-def at_least_none(function: str, x: Array, k: int) -> Sparse:
-    return sparsify(function, x, max(k, 0))
-
-
 def without_nan(function: str, x: Array, k: int) -> Sparse:
     if x.dtype.kind != "float":
         return sparsify(function, x, k)
@@ -95,28 +85,19 @@ def _message(x: Array, places: Values) -> Sparse:
 
 
 CHOSEN = [
-    choosing("COLL-02.5-05", "largest_values", "keeps the largest values, not magnitudes", largest(lambda x: x)),
-    choosing("COLL-02.5-05", "least_integer_lost", "takes the magnitude of the least integer for negative", largest(
-        np.abs
-    )),
-    choosing("COLL-02.5-05", "magnitudes_in_fp32", "compares magnitudes in fp32", largest(
-        lambda x: np.abs(x.astype(np.float32))
-    )),
-    choosing("COLL-02.5-05", "first_elements", "keeps the first elements", lambda x, k: np.arange(k)),
-    sparse("COLL-02.5-05", "first_row", "looks at the first row alone", of_each_row),
-    sparse("COLL-02.5-05", "negative_k", "sends nothing where k is negative", at_least_none),
+    choosing("COLL-02.5-05", "least_integer_lost", "takes the magnitude of the least integer for negative",
+        largest(np.abs)),
+    choosing("COLL-02.5-05", "magnitudes_in_fp32", "compares magnitudes in fp32",
+        largest(lambda x: np.abs(x.astype(np.float32)))),
+    sparse("COLL-02.5-05", "negative_k", "sends nothing where k is negative",
+        lambda function, x, k: sparsify(function, x, max(k, 0))),
     sparse("COLL-02.5-05", "nan_lost", "takes NaN for 0", without_nan),
     sparse("COLL-02.5-05", "any_dtype", "takes truth values and complex numbers for real ones", of_bool),
-    reported("COLL-02.5-05", "rest_kept_whole", "leaves what was sent behind as well", lambda x, sent: replace(
-        sent, rest=x
-    )),
     choosing("COLL-02.5-09", "by_size", "gives the largest element first", in_order_of_size),
-    reported("COLL-02.5-09", "int32_indices", "gives indices as int32", lambda x, sent: replace(
-        sent, indices=Array(DTYPES["int32"], sent.indices.values.astype(np.int32))
-    )),
-    reported("COLL-02.5-09", "magnitudes_sent", "sends magnitudes", lambda x, sent: replace(
-        sent, values=Array(sent.values.dtype, np.abs(sent.values.values))
-    )),
+    reported("COLL-02.5-09", "int32_indices", "gives indices as int32",
+        lambda x, sent: replace(sent, indices=Array(DTYPES["int32"], sent.indices.values.astype(np.int32)))),
+    reported("COLL-02.5-09", "magnitudes_sent", "sends magnitudes",
+        lambda x, sent: replace(sent, values=Array(sent.values.dtype, np.abs(sent.values.values)))),
 ]  # fmt: skip
 
 

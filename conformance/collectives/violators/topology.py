@@ -15,7 +15,7 @@ from tessera_reference.collectives.selection import Limits
 from tessera_reference.mesh.topology import Topology, load, named
 
 from ...ir.violators.changes import changed
-from .answers import Answer, answered, lenient, refusing, silent
+from .answers import Answer, answered, lenient, refusing
 
 
 def reported(kind: str, as_: str | None) -> Callable[[Answer], None]:
@@ -58,23 +58,14 @@ def without_its_name(rejected: Rejected) -> Refusal:
     return Refusal(rejected.code, rejected.phase, rejected.message.split(" (link")[0])
 
 
-def unchecked(text: str) -> Topology:
-    return load(text) if text.startswith("{") else named(text)
-
-
 GRAPH = [
     changed("COLL-03.3-01", "unreachable_accepted", "accepts a device that no links join to the others",
-            (adapter, "topology_of", unchecked)),
-    answered("COLL-03.3-01", "ends_of_the_first_link", "gives every link the ends of the first one", "topology",
-             lambda answer: each_edge(lambda edge: edge.update(a=answer["edges"][0]["a"]))(answer)),
+            (adapter, "topology_of", lambda text: load(text) if text.startswith("{") else named(text))),
     answered("COLL-03.3-01", "devices_lost", "has the first device alone", "topology",
              lambda answer: answer.update(nodes=[node for node in answer["nodes"]
                                                  if node["kind"] != "gpu" or node is answer["nodes"][0]])),
     answered("COLL-03.3-01", "credits_of_one", "gives every link one credit", "topology",
              each_edge(lambda edge: edge.update(credits=1))),
-    refusing("COLL-03.3-01", "wordless", "says nothing of what is wrong", "topology", "", silent),
-    answered("COLL-03.3-02", "no_switches", "has no switches", "topology", reported("switch", None)),
-    answered("COLL-03.3-02", "nics_as_switches", "takes NICs for switches", "topology", reported("nic", "switch")),
     answered("COLL-03.3-02", "hosts_as_gpus", "takes hosts for GPUs", "topology", reported("host", "gpu")),
     answered("COLL-03.3-03", "bits_a_second", "tells bandwidths in bits", "topology",
              each_edge(lambda edge: edge.update(bandwidth=8 * edge["bandwidth"]))),
@@ -123,9 +114,6 @@ OF_CHUNKS = partial(checking, "COLL-03.3-04")
 OF_INFLIGHT = partial(checking, "COLL-03.3-05")
 
 CHUNKS = [
-    OF_CHUNKS("one_byte_less", "refuses the largest chunk", largest=lambda t, n: min(memory(t)) // n - 1),
-    OF_CHUNKS("one_chunk_fits", "forgets that several are in flight", largest=lambda t, n: min(memory(t))),
-    OF_CHUNKS("first_device", "takes the first device", largest=lambda t, n: memory(t)[0] // n),
     OF_CHUNKS("rounded_up", "rounds the room up", largest=lambda t, n: -(-min(memory(t)) // n)),
     OF_INFLIGHT("first_link", "takes the first link", inflight=lambda t: t.links[0].credits if t.links else 1),
 ]  # fmt: skip

@@ -12,22 +12,12 @@ from tessera_reference.collectives import links
 from tessera_reference.mesh.topology import Link, Topology
 
 from ...ir.violators.changes import changed, nothing
-from .answers import answered, asked, left_out, lenient, refusing, silent
-
-VARIABLE = links.PATH_VARIABLE
+from .answers import answered, asked, left_out, lenient, refusing
 
 
 def preferring(clause: str, name: str, description: str, list_: str, *order: str) -> Violation:
     """Return a violation with another order of transports."""
     return changed(clause, name, description, (links, list_, order))
-
-
-def by_latency(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
-    return topology.route(source, target, down)
-
-
-def whole_machine(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
-    return WAY(topology, source, target, path, frozenset())
 
 
 def first_cut_alone(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
@@ -49,19 +39,17 @@ def unsupported(rejected: Rejected) -> Refusal:
 WAY, WANTED = links._way, links._wanted
 
 POLICY = [
-    preferring("COLL-01-06", "rdma_everywhere", "takes RDMA within a node", "WITHIN_A_NODE", "rdma", "nvlink", "pcie"),
     preferring("COLL-01-06", "network_everywhere", "takes the network between nodes", "BETWEEN_NODES", "network"),
-    changed("COLL-01-06", "cut_links_used", "uses links that are cut", (links, "_way", whole_machine)),
     refusing("COLL-01-06", "cut_off_unsupported", "tells what is cut off as unsupported", "route", "no way",
              unsupported),
-    changed("COLL-03.2-01", "least_latency", "takes the quickest way of all", (links, "_way", by_latency)),
+    changed("COLL-03.2-01", "least_latency", "takes the quickest way of all",
+        (links, "_way", lambda topology, source, target, path, down: topology.route(source, target, down))),
     asked("COLL-03.2-01", "cut_nvlink_used", "uses NVLink that is cut", "route",
           lambda given: given | {"down": [link for link in given.get("down", []) if not link.startswith("nv")]}),
     answered("COLL-03.2-01", "nvlink_as_fallback", "tells NVLink as a fallback", "route",
              lambda answer: answer | {"fallback": True}),
     answered("COLL-03.2-02", "fallback_not_told", "does not tell a fallback", "route",
              lambda answer: answer | {"fallback": False}),
-    preferring("COLL-03.2-03", "network_before_rdma", "prefers the network", "BETWEEN_NODES", "network", "rdma"),
     changed("COLL-03.2-03", "past_hosts", "takes RDMA through hosts", (links, "_carrying", past_hosts)),
     changed("COLL-03.2-03", "cut_rdma_used", "uses RDMA that is cut", (links, "_way", first_cut_alone)),
 ]  # fmt: skip
@@ -69,22 +57,15 @@ POLICY = [
 ATTRIBUTE = [
     changed("COLL-03.2-05", "absent_path_falls_back", "falls back from a path that is not there",
             (links, "_require_present", nothing)),
-    refusing("COLL-03.2-05", "what_is_there_not_told", "does not tell which paths are there", "route", "path ", silent),
     refusing("COLL-03.2-05", "unknown_path_unsupported", "tells an unknown path as unsupported", "route", "path ",
              unsupported),
-    changed("COLL-03.2-05", "asked_for_is_a_fallback", "tells the path asked for as a fallback",
-            (links, "_wanted", lambda path, environment: WANTED("auto", environment))),
     lenient("COLL-03.2-05", "unknown_link_ignored", "ignores an unknown link that is down", "route", "link ",
             left_out("down")),
-    changed("COLL-03.2-05", "auto_unknown", "does not know auto", (links, "PATHS", ("nvlink", "pcie"))),
 ]  # fmt: skip
 
 ENVIRONMENT = [
-    changed("COLL-03.2-07", "another_variable", "reads a variable of another name",
-            (links, "PATH_VARIABLE", "COLL_PATH")),
     changed("COLL-03.2-07", "misspelled_ignored", "ignores a misspelled variable",
             (links, "require_variables", lambda *arguments: None)),
-    refusing("COLL-03.2-07", "variable_not_told", "does not name the variable", "route", VARIABLE, silent),
     answered("COLL-03.2-07", "override_as_fallback", "tells an override as a fallback", "route",
              lambda answer: answer | {"fallback": answer["path"] not in ("nvlink", "rdma")}),
 ]  # fmt: skip

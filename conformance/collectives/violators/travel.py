@@ -73,10 +73,6 @@ def in_order(self: Any, units: Iterable[Any], now: int) -> None:
 DISPATCH = progress.Progress._dispatch
 
 
-def whole_buffer(*arguments: Any, chunk: int | None = None, **options: Any) -> Any:
-    return TRAVEL(*arguments, chunk=None, **options)
-
-
 def with_links(**change: int) -> Callable[..., Any]:
     """Return a route function with changed links."""
 
@@ -152,25 +148,17 @@ VIOLATIONS: list[Violation] = [
     credits("COLL-04.2-01", "one_more_on_nvlink", "has one credit more than a link has", lambda count: count + 1),
     credits("COLL-04.2-02", "twice_as_many", "has twice the credits of a NIC's queue", lambda count: 2 * count),
     credits("COLL-04.2-01", "always_one", "uses one credit of many", lambda count: 1),
-    credits("COLL-04.2-03", "no_limit", "issues chunks without credits", lambda count: 10**6),
-    travelling("COLL-04.2-03", "leaked_credit", "loses the last chunk for want of a credit", lambda found: found[:-1]),
-    changed("COLL-04.2-04", "head_of_line", "lets what waits hold up what comes after it", (
-        progress.Progress, "_dispatch", in_order
-    )),
-    changed("COLL-04.3-01", "no_order", "sends before what is to be sent has come", (
-        collectives, "travel", all_at_once
-    )),
-    travelling("COLL-04.3-02", "ends_early", "tells the end of all but the last message", lambda found: [
-        *found[:-1], replace(found[-1], end=found[-1].start)
-    ]),
-    changed("COLL-02.3-04", "no_pipeline", "passes nothing on before all chunks are there", (
-        collectives, "travel", whole_buffer
-    )),
+    changed("COLL-04.2-04", "head_of_line", "lets what waits hold up what comes after it",
+        (progress.Progress, "_dispatch", in_order)),
+    changed("COLL-04.3-01", "no_order", "sends before what is to be sent has come",
+        (collectives, "travel", all_at_once)),
+    travelling("COLL-04.3-02", "ends_early", "tells the end of all but the last message",
+        lambda found: [*found[:-1], replace(found[-1], end=found[-1].start)]),
+    changed("COLL-02.3-04", "no_pipeline", "passes nothing on before all chunks are there",
+        (collectives, "travel", lambda *arguments, chunk=None, **options: TRAVEL(*arguments, chunk=None, **options))),
     routing("COLL-03.3-06", "no_latency", "has links without latency", with_links(latency=0)),
     routing("COLL-03.3-03", "no_bandwidth", "has links of any bandwidth", with_links(bandwidth=10**15)),
-    changed("COLL-04.2-03", "takes_what_is_down", "takes links that are down", (
-        collectives, "travel", ignoring_down
-    )),
+    changed("COLL-04.2-03", "takes_what_is_down", "takes links that are down", (collectives, "travel", ignoring_down)),
     routing("COLL-04.4-02", "through_the_host", "goes through hosts within a node", by_host),
     routing("COLL-04.4-03", "over_the_network", "goes over the hosts' network between nodes", by_host),
     routing("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", by_host),

@@ -57,25 +57,10 @@ def gives(name: str, description: str, operation: type[Operation], adjoint: Adjo
 
 OPERATORS = [
     pulls_back("subtract_sign", "adds what it should subtract", elementwise.Subtract, lambda dy, y, a, b: (dy, dy)),
-    pulls_back("multiply_itself", "multiplies by the operand itself", elementwise.Multiply, lambda dy, y, a, b:
-               (dy * a, dy * b)),
-    pulls_back("multiply_left_only", "forgets the right factor", elementwise.Multiply, lambda dy, y, a, b:
-               (dy * b, dy * a * 0)),
     pulls_back("divide_once", "divides a divisor's gradient once", elementwise.Divide, lambda dy, y, a, b:
                (dy / b, -(dy * a / b))),
-    pulls_back("add_right_only", "forgets the left summand", elementwise.Add, lambda dy, y, a, b: (dy * 0, dy)),
     gives("negate_sign", "loses the sign of a negation", elementwise.Negate, lambda op, dy, y, x: (dy,)),
 ]  # fmt: skip
-
-
-def averaged(self: Term, like: Term) -> Term:
-    total = self
-    while len(total.shape) > len(like.shape):
-        total = total.mean(axis=0)
-    for axis, extent in enumerate(like.shape):
-        if extent == 1 and total.shape[axis] != 1:
-            total = total.mean(axis=axis, keepdims=True)
-    return total
 
 
 def averaged_inside(self: Term, like: Term) -> Term:
@@ -92,8 +77,6 @@ _summed_to = term.Term.summed_to
 STRETCHED = [
     changed(GRADIENTS, "mean_of_a_middle_axis", "averages what was stretched along an axis between others",
             (term.Term, "summed_to", averaged_inside), only=["grad"]),
-    changed(GRADIENTS, "mean_for_sum", "averages what was stretched",
-            (term.Term, "summed_to", averaged), only=["grad"]),
 ]  # fmt: skip
 
 
@@ -119,13 +102,8 @@ PRODUCTS = [
           (dy.matmul(batches_turned(b)), batches_turned(a).matmul(dy))),
     gives("square_untransposed", "does not transpose square operands", MatMul, lambda op, dy, y, a, b:
           (dy.matmul(if_square(b)), if_square(a).matmul(dy))),
-    gives("left_only", "gives the right operand nothing", MatMul, lambda op, dy, y, a, b:
-          (dy.matmul(last_two(b)), None)),
-    gives("right_only", "gives the left operand nothing", MatMul, lambda op, dy, y, a, b:
-          (None, last_two(a).matmul(dy))),
     gives("permuted_again", "permutes the gradient as the operand was", Transpose, lambda op, dy, y, x:
           (dy.transpose(perm=op.perm).shaped(x.shape),)),
-    gives("softmax_uncentred", "forgets the sum in softmax", Softmax, lambda op, dy, y, x: (dy * y,)),
     gives("softmax_last_axis", "sums softmax along the last axis", Softmax, lambda op, dy, y, x:
           (y * (dy - (dy * y).sum(axis=-1, keepdims=True)),)),
 ]  # fmt: skip
@@ -183,8 +161,6 @@ SLOPES = [
     slope("relu", lambda y, x: x * 0 + 1, "lets every gradient through relu"),
     pulls_back("pow_unsigned", "loses the sign of a negative base", functions.Pow, lambda dy, y, a, b:
                (dy * (b * a.abs().pow(b - 1)), dy * (y * a.log()))),
-    pulls_back("pow_without_exponent", "forgets the exponent in the slope of pow", functions.Pow, lambda dy, y, a, b:
-               (dy * a.pow(b - 1), dy * (y * a.log()))),
     pulls_back("pow_without_logarithm", "forgets the logarithm in the slope of pow", functions.Pow, lambda dy, y, a, b:
                (dy * (b * a.pow(b - 1)), dy * y)),
 ]  # fmt: skip
@@ -198,8 +174,6 @@ MOVEMENT = [
     gives("select_by_tensors", "takes a scalar condition to hold", selection.Select, lambda op, dy, y, condition, a, b:
           (None, (dy.where(condition) if condition.shape else dy).summed_to(a),
            (dy.unless(condition) if condition.shape else dy * 0).summed_to(b))),
-    gives("concat_in_order_of_length", "takes every part from the front", Concat, lambda op, dy, y, *parts: tuple(
-        dy.slice(spec=(*[":"] * (op.axis % len(dy.shape)), f"0:{part.shape[op.axis]}")) for part in parts)),
     gives("concat_behind_one_part", "counts only the part before a part", Concat, lambda op, dy, y, *parts: tuple(
         dy.slice(spec=(*[":"] * (op.axis % len(dy.shape)), f"{start}:{start + part.shape[op.axis]}"))
         for start, part in zip([0, *(part.shape[op.axis] for part in parts)], parts, strict=False))),
@@ -217,12 +191,6 @@ MOVEMENT = [
           (dy, taken(op, dy, value, bounds), *(None for _ in bounds))),
     gives("assigned_nothing", "gives an assigned value nothing", Update, lambda op, dy, y, x, value, *bounds:
           (dy.update(dy.beside(0), *bounds, spec=op.spec), None, *(None for _ in bounds))),
-    gives("select_turned", "gives the other operand the gradient", selection.Select, lambda op, dy, y, condition, a, b:
-          (None, dy.unless(condition).summed_to(a), dy.where(condition).summed_to(b))),
-    gives("select_to_both", "gives both operands the gradient", selection.Select, lambda op, dy, y, condition, a, b:
-          (None, dy.summed_to(a), dy.summed_to(b))),
-    gives("clamp_transparent", "lets gradients through a clamp", selection.Clamp, lambda op, dy, y, x, low, high:
-          (dy.summed_to(x), None, None)),
     gives("clamp_to_itself_only", "gives the bounds of a clamp nothing", selection.Clamp, lambda op, dy, y, x, low,
           high: (dy.unless(x < low).unless(x > high).summed_to(x), None, None)),
     gives("abs_unsigned", "loses the sign in the slope of abs", selection.Abs, lambda op, dy, y, x: (dy,)),

@@ -14,7 +14,7 @@ from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import Overflow, cast, round_to
 
 from .changes import changed
-from .misrounding import as_tf32, flushed, half_away, through, toward_zero, unsaturated, without_subnormals
+from .misrounding import as_tf32, through, without_subnormals
 
 Values: TypeAlias = Any
 Cast: TypeAlias = Callable[[Array, DType, Overflow], Array]
@@ -63,34 +63,13 @@ def fp8_through(middle: str) -> tuple[Cast, Applies]:
     return rounding_by(through(middle)), lambda source, target: floats(source, target) and target.bits == 8
 
 
-def to_narrow(source: DType, target: DType) -> bool:
-    return floats(source, target) and source.bits == 64 and target.bits == 16
-
-
 def tiny_operands(x: Array, target: DType, overflow: Overflow) -> Array:
     return cast(Array(x.dtype, without_subnormals(x.values, x.dtype)), target, overflow)
-
-
-def always_saturated(x: Array, target: DType, overflow: Overflow) -> Array:
-    return cast(x, target, "saturate")
-
-
-def nan_saturated(x: Array, target: DType, overflow: Overflow) -> Array:
-    if target.bits != 8:
-        return cast(x, target, overflow)
-    values = np.where(np.isnan(x.values), x.values.dtype.type(target.max_finite), x.values)
-    return cast(Array(x.dtype, values), target, overflow)
 
 
 def infinity_kept(x: Array, target: DType, overflow: Overflow) -> Array:
     values = round_to(x.values, target, overflow)
     return Array(target, np.where(np.isinf(x.values), round_to(x.values, target, "nonfinite"), values))
-
-
-def beyond_largest(x: Array, target: DType, overflow: Overflow) -> Array:
-    values = round_to(x.values, target, overflow)
-    beyond = np.abs(x.values) > target.max_finite
-    return Array(target, np.where(beyond, round_to(np.copysign(np.inf, x.values), target, overflow), values))
 
 
 def below_480(x: Array, target: DType, overflow: Overflow) -> Array:
@@ -99,44 +78,22 @@ def below_480(x: Array, target: DType, overflow: Overflow) -> Array:
     return Array(target, np.where(kept, np.copysign(np.float32(448), x.values.astype(np.float32)), values))
 
 
-def unsigned_zero(x: Array, target: DType, overflow: Overflow) -> Array:
-    values = round_to(x.values, target, overflow)
-    return Array(target, np.where(values == 0, np.zeros_like(values), values))
-
-
 FLOATS = [
-    miscast("fp32_between", "rounds fp64 to fp32 before bf16 and fp16", rounding_by(through("fp32")), to_narrow),
-    miscast("fp16_between", "rounds to fp16 before fp8", *fp8_through("fp16")),
-    miscast("bf16_between", "rounds to bf16 before fp8", *fp8_through("bf16")),
+    miscast("fp32_between", "rounds fp64 to fp32 before bf16 and fp16", rounding_by(through("fp32")),
+        lambda source, target: floats(source, target) and source.bits == 64 and target.bits == 16),
     miscast("fp8_by_fp32", "rounds fp64 to fp32 before fp8", *fp8_through("fp32")),
-    miscast("half_away", "rounds ties away from zero", rounding_by(half_away), floats),
-    miscast("truncation", "truncates", rounding_by(toward_zero), floats),
-    miscast("flushed_results", "flushes subnormal results to zero", rounding_by(flushed), floats),
     miscast("flushed_operands", "takes subnormal operands for zero", tiny_operands, floats),
     miscast("tf32_for_fp32", "keeps ten fraction bits of fp32", rounding_by(as_tf32), floats),
     miscast("tf32_stored", "rounds to ten fraction bits for tf32", rounding_by(
         lambda values, kind, overflow: as_tf32(values, DTYPES["fp32"], overflow)
     ), lambda source, target: floats(source, target) and target.name == "tf32"),
-    miscast("no_saturation", "lets fp8 overflow to infinity or NaN", rounding_by(unsaturated), floats),
-    miscast("always_saturated", "saturates though it is asked not to", always_saturated, floats),
-    miscast("nan_saturated", "takes NaN for the largest fp8", nan_saturated, floats),
     miscast("infinity_kept", "does not saturate infinite operands", infinity_kept, floats),
-    miscast("beyond_largest", "overflows from just beyond the largest number", beyond_largest, floats),
     miscast("below_480", "keeps 465 to 479 at 448 where it is not to saturate", below_480,
             lambda source, target: floats(source, target) and target.name == "fp8_e4m3"),
-    miscast("unsigned_zero", "loses the sign of zeros", unsigned_zero, floats),
 ]  # fmt: skip
 
 
 # Integers, bool, complex numbers
-
-
-def via_fp64(x: Array, target: DType, overflow: Overflow) -> Array:
-    return Array(target, round_to(x.values.astype(np.float64), target, overflow))
-
-
-def via_fp32(x: Array, target: DType, overflow: Overflow) -> Array:
-    return Array(target, round_to(x.values.astype(np.float32), target, overflow))
 
 
 def saturated(x: Array, target: DType, overflow: Overflow) -> Array:
@@ -191,27 +148,20 @@ def conjugate(x: Array, values: Values) -> None:
     values.imag = np.negative(values.imag)
 
 
-def flush_imaginary(x: Array, values: Values) -> None:
-    values.imag += 0.0
-
-
 OTHERS = [
-    miscast("int64_by_fp64", "rounds int64 to fp64 first", via_fp64, from_integers),
-    miscast("integers_by_fp32", "rounds integers to fp32 first", via_fp32, from_integers),
+    miscast("int64_by_fp64", "rounds int64 to fp64 first",
+        lambda x, target, overflow: Array(target, round_to(x.values.astype(np.float64), target, overflow)),
+        from_integers),
+    miscast("integers_by_fp32", "rounds integers to fp32 first",
+        lambda x, target, overflow: Array(target, round_to(x.values.astype(np.float32), target, overflow)),
+        from_integers),
     miscast("unsigned_integers", "takes integers for unsigned when it widens them", unsigned,
             lambda source, target: source.kind == target.kind == "int" and source.bits < target.bits),
     miscast("saturated_integers", "saturates integers instead of wrapping them", saturated,
             lambda source, target: source.kind == target.kind == "int"),
-    miscast("rounded_to_integers", "rounds fractions to the nearest integer", whole_by(np.rint), to_integers),
     miscast("floor", "rounds fractions down", whole_by(np.floor), to_integers),
-    miscast("bool_of_negative_zero", "takes -0 for true", *bool_by(lambda x, kind: (x != 0) | np.signbit(x))),
-    miscast("bool_of_subnormal", "takes subnormal numbers for false",
-            *bool_by(lambda x, kind: without_subnormals(x, kind) != 0)),
-    miscast("bool_of_nan", "takes NaN for false", *bool_by(lambda x, kind: (x != 0) & ~np.isnan(x))),
     miscast("bool_of_fraction", "takes fractions for false", *bool_by(lambda x, kind: np.trunc(x) != 0)),
-    miscast("bool_of_negative", "takes negative numbers for false", *bool_by(lambda x, kind: x > 0)),
     miscast("true_is_minus_1", "takes true for -1", *bool_to(-1)),
     miscast("conjugate", "conjugates", *complex_by(conjugate, "complex")),
-    miscast("imaginary_zero", "loses the sign of a zero imaginary part", *complex_by(flush_imaginary, "complex")),
     miscast("negative_imaginary_zero", "gives real numbers an imaginary part of -0", *complex_by(conjugate, "real")),
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from tessera_reference.adapter import make
 from tessera_reference.graph import execution
 from tessera_reference.graph.constant import ConstTensor
 from tessera_reference.ir import text
-from tessera_reference.ir.operation import Function, Module, Refusal
+from tessera_reference.ir.operation import Function, Module
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import expressions, modules, syntax, values
 from tessera_reference.language import expressions as constants
@@ -51,31 +51,15 @@ def _crashing(module: Any, expressions: Any, call: Any, name: str) -> bool:
 _twice, _callable = ModuleLowering._twice, modules._callable
 
 DECLARATIONS = [
-    refuses("no_constants", "LANG-02.3-03", "has no constants in modules", r"(?m)^  let "),
     rewrites("statements", "LANG-02.3-03", "takes statements in modules", r"(?m)^  (?:barrier|assert|a)\(\w*\);$", ""),
-    replaced(
-        "LANG-02.3-03",
-        "calls a constant a variable",
-        make,
-        (adapter, "KINDS", {**adapter.KINDS, syntax.Let: "type"}),
-        name="other_kind",
-    ),
-    replaced(
-        "LANG-02.3-03",
-        "drops calls of funcs that are declared later",
-        make,
-        (modules, "_callable", _declared_before),
-        name="declared_before",
-    ),
+    replaced("LANG-02.3-03", "calls a constant a variable", make,
+        (adapter, "KINDS", {**adapter.KINDS, syntax.Let: "type"}), name="other_kind"),
+    replaced("LANG-02.3-03", "drops calls of funcs that are declared later", make,
+        (modules, "_callable", _declared_before), name="declared_before"),
     replaced("LANG-02.3-03", "crashes on recursion", make, (modules, "_callable", _crashing), name="crashing"),
-    replaced(
-        "LANG-02.3-04",
-        "lets declarations of two kinds share a name",
-        make,
-        (ModuleLowering, "_twice", _twice_of_a_kind),
-        name="twice_of_a_kind",
-    ),
-]
+    replaced("LANG-02.3-04", "lets declarations of two kinds share a name", make,
+        (ModuleLowering, "_twice", _twice_of_a_kind), name="twice_of_a_kind"),
+]  # fmt: skip
 
 
 # Aliases and types
@@ -93,79 +77,31 @@ def _without_layout(name: str, aliases: Any) -> Any:
 _resolve_name = values._resolve_name
 
 TYPES = [
-    refuses(
-        "value_aliases",
-        "LANG-02.3-04",
-        "has aliases of scalars and tensors only",
-        r"\btype \w+ = (?:memref|fragment|mesh|fn)\b",
-    ),
-    refuses(
-        "one_step",
-        "LANG-02.3-04",
-        "has no aliases of aliases",
-        r"\btype (\w+) = [^;]*;\s*(?:type \w+ = [^;]*;\s*)*type \w+ = \1;",
-    ),
-    replaced(
-        "LANG-02.3-04",
-        "knows an alias above its declaration",
-        make,
-        (ModuleLowering, "surroundings", _all_aliases),
-        name="aliases_anywhere",
-    ),
-    refuses(
-        "reserved_words",
-        "LANG-02.3-47",
-        "reserves the words of types",
-        r"\b(?:fn|memref|fragment|addrspace) = ",
-    ),
-    replaced(
-        "LANG-02.3-04",
-        "loses the layout of an alias",
-        make,
-        (values, "_resolve_name", _without_layout),
-        name="alias_without_layout",
-    ),
+    refuses("value_aliases", "LANG-02.3-04", "has aliases of scalars and tensors only",
+        r"\btype \w+ = (?:memref|fragment|mesh|fn)\b"),
+    refuses("one_step", "LANG-02.3-04", "has no aliases of aliases",
+        r"\btype (\w+) = [^;]*;\s*(?:type \w+ = [^;]*;\s*)*type \w+ = \1;"),
+    replaced("LANG-02.3-04", "knows an alias above its declaration", make,
+        (ModuleLowering, "surroundings", _all_aliases), name="aliases_anywhere"),
+    refuses("reserved_words", "LANG-02.3-47", "reserves the words of types", r"\b(?:fn|memref|fragment|addrspace) = "),
+    replaced("LANG-02.3-04", "loses the layout of an alias", make, (values, "_resolve_name", _without_layout),
+        name="alias_without_layout"),
     refuses("comma", "LANG-02.2-15", "has no comma before the layout of a fragment", r"fragment<[^>]*, ?layout"),
     refuses("semicolon", "LANG-02.3-49", "has no semicolon before the layout of a fragment", r"fragment<[^>]*;"),
-    replaced(
-        "LANG-02.2-19",
-        "takes local for an address space of a memref",
-        make,
-        (text, "ADDRESS_SPACES", ("shared", "global", "local")),
-        name="local_memref",
-    ),
+    replaced("LANG-02.2-19", "takes local for an address space of a memref", make,
+        (text, "ADDRESS_SPACES", ("shared", "global", "local")), name="local_memref"),
     refuses("bare_memref", "LANG-02.3-48", "wants an address space of every memref", r"memref<[^>]*>(?! ?\[)"),
     refuses("mesh_types", "LANG-02.3-47", "has meshes as declarations only", r": mesh<"),
     rewrites("quoted_types", "LANG-02.3-47", "takes a string for a type", r': "(\w+)"', r": \1"),
     refuses("fn_of_something", "LANG-02.3-51", "wants a parameter in every fn type", r"\bfn ?\( ?\)"),
-    replaced(
-        "LANG-02.3-51",
-        "does not tell parameters of fn types by their order",
-        make,
-        (values, "FunctionType", lambda given, result: _function_type(tuple(sorted(given, key=str)), result)),
-        name="unordered_fn",
-    ),
-    replaced(
-        "LANG-02.3-51",
-        "ignores the order of the parameters behind the first",
-        make,
-        (
-            values,
-            "FunctionType",
-            lambda given, result: _function_type((*given[:1], *sorted(given[1:], key=str)), result),
-        ),
-        name="order_of_the_rest",
-    ),
-]
+    replaced("LANG-02.3-51", "ignores the order of the parameters behind the first", make, (values, "FunctionType",
+        lambda given, result: _function_type((*given[:1], *sorted(given[1:], key=str)), result)),
+        name="order_of_the_rest"),
+]  # fmt: skip
 _function_type = values.FunctionType
 
 
 # Constants
-
-
-def _constants_first(self: Expressions, name: Any, expected: Any) -> Any:
-    known = self.around.value_of(name.text) if name.text in self.around.constants else None
-    return self.given(known, name.span) if known else _name(self, name, expected)
 
 
 def _in_one_space(self: ModuleLowering, declaration: Any) -> None:
@@ -175,20 +111,9 @@ def _in_one_space(self: ModuleLowering, declaration: Any) -> None:
         self.constants[declaration.name] = shared.setdefault(declaration.name, declaration)
 
 
-def _of_any_contents(self: ConstTensor) -> Any:
-    try:
-        return _infer(self)
-    except Refusal:
-        return Tensor(self.shape, self.dtype)
-
-
 def _first_number(self: ConstTensor, env: Any) -> Any:
     filled = _execute(self, env)
     return Array(filled.dtype, np.broadcast_to(filled.values.reshape(-1)[:1].reshape(()), filled.shape).copy())
-
-
-def _with_circles(self: ModuleLowering, name: str) -> Any:
-    return None if name in self.computing else _constant(self, name)
 
 
 _name, _declare, _constant = Expressions._name, ModuleLowering._declare, ModuleLowering.constant
@@ -216,58 +141,24 @@ def _inner_constant(self: Expressions, name: Any, dtype: Any) -> Any:
 _given, _named = Expressions.given, Expressions._name
 CONSTANTS = [
     constant("without_signs", "LANG-02.3-05", "drops the signs of zeros", Expressions, "given", without_signs),
-    constant(
-        "untyped", "LANG-02.3-05", "types the literals of a constant apart", constants, "dtype_of", lambda _: None
-    ),
-    refuses(
-        "literal_constants", "LANG-02.3-05", "has literals only as constants", r"(?m)^  let \w+: \w+ = [^;]* [-+*/]"
-    ),
-    constant(
-        "constants_first", "LANG-02.3-05", "prefers a constant to a variable", Expressions, "_name", _constants_first
-    ),
-    constant(
-        "inner_constant",
-        "LANG-02.3-05",
-        "takes a constant for the name that hides it, in a block",
-        Expressions,
-        "_name",
-        _inner_constant,
-    ),
+    constant("untyped", "LANG-02.3-05", "types the literals of a constant apart", constants, "dtype_of",
+        lambda _: None),
+    refuses("literal_constants", "LANG-02.3-05", "has literals only as constants",
+        r"(?m)^  let \w+: \w+ = [^;]* [-+*/]"),
+    constant("inner_constant", "LANG-02.3-05", "takes a constant for the name that hides it, in a block", Expressions,
+        "_name", _inner_constant),
     constant("one_space", "LANG-02.3-05", "shares constants among modules", ModuleLowering, "_declare", _in_one_space),
-    constant("circles", "LANG-02.3-05", "lets a constant depend on itself", ModuleLowering, "constant", _with_circles),
+    constant("circles", "LANG-02.3-05", "lets a constant depend on itself", ModuleLowering, "constant",
+        lambda self, name: None if name in self.computing else _constant(self, name)),
     refuses("literal_defaults", "LANG-02.3-05", "has no constants in defaults", r": \w+ = [a-z]\w*[,) ]"),
-    constant(
-        "ones",
-        "LANG-02.3-35",
-        "takes a tensor expression for ones",
-        expressions,
-        "ConstTensor",
-        partial(ConstTensor, value=1),
-    ),
+    constant("ones", "LANG-02.3-35", "takes a tensor expression for ones", expressions, "ConstTensor",
+        partial(ConstTensor, value=1)),
     refuses("bare_expressions", "LANG-02.3-35", "has no layouts in tensor expressions", r"(?:=|return) tensor<[^>]*;"),
-    shown(
-        "other_name",
-        "LANG-05.2-01",
-        "lowers constant tensors to an operation of another name",
-        lambda operation: operation | {"name": operation["name"].replace("const_tensor", "zeros")},
-    ),
-    constant(
-        "any_contents",
-        "LANG-05.2-01",
-        "does not compare the shape of a constant tensor with its list",
-        ConstTensor,
-        "infer",
-        _of_any_contents,
-    ),
-    constant(
-        "first_number",
-        "LANG-05.2-01",
-        "fills a constant tensor with the first of its numbers",
-        ConstTensor,
-        "execute",
-        _first_number,
-    ),
-]
+    shown("other_name", "LANG-05.2-01", "lowers constant tensors to an operation of another name",
+        lambda operation: operation | {"name": operation["name"].replace("const_tensor", "zeros")}),
+    constant("first_number", "LANG-05.2-01", "fills a constant tensor with the first of its numbers", ConstTensor,
+        "execute", _first_number),
+]  # fmt: skip
 
 
 def _of_the_first_module(modules: Sequence[Module], name: str) -> tuple[Module, Function]:

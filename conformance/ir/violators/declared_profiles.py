@@ -70,18 +70,6 @@ def of(module: ModuleType, name: str) -> Violation:
     )
 
 
-def with_helpers(given: Mapping[str, Any]) -> bool:
-    return str(given["source"]).count("func ") > 1
-
-
-def with_blocks(given: Mapping[str, Any]) -> bool:
-    return "numerics.profile(" in given["source"]
-
-
-def below_graph(given: Mapping[str, Any]) -> bool:
-    return given.get("at", "graph") not in ("graph", "native")
-
-
 def fold() -> Violation:
     """Return the violator with sums from left to right."""
     return of(reductions, "fold")
@@ -93,12 +81,7 @@ def blocks() -> Violation:
 
 
 ORDER = [
-    unheeded("sums", "LANG-10-06", "adds strict sums from left to right in a fast run", fold()),
-    unheeded("sums_in_deterministic_runs", "LANG-10-06", "adds strict sums in another order in a deterministic run",
-             of(reductions, "strided_halves"), ("deterministic",)),
     unheeded("products", "LANG-10-06", "adds strict products in blocks in a fast run", blocks()),
-    unheeded("means", "LANG-10-06", "multiplies strict means by 1 / n in a fast run",
-             of(reductions, "mean_by_reciprocal")),
     unheeded("log_sum_exp", "LANG-10-06", "computes strict log-sum-exp in fp64 in a fast run",
              of(reductions, "log_sum_exp_in_fp64")),
     unheeded("softmax", "LANG-10-06", "adds up strict softmax from left to right in a fast run",
@@ -114,10 +97,11 @@ ORDER = [
     unheeded("transforms", "LANG-10-06", "adds strict transforms from left to right in a fast run",
              of(fourier, "folded_transform")),
     unheeded("helpers", "LANG-10-06", "adds in another order in functions that a strict one calls", fold(),
-             BELOW_STRICT, with_helpers),
-    unheeded("blocks", "LANG-10-06", "keeps a block's profile for products alone", fold(), BELOW_STRICT, with_blocks),
-    unheeded("lower_levels", "LANG-10-06", "loses the profile below Graph IR", blocks(), BELOW_STRICT, below_graph),
-    unheeded("deterministic_sums", "LANG-10-05", "adds deterministic sums in another order in a fast run", fold()),
+             BELOW_STRICT, lambda given: str(given["source"]).count("func ") > 1),
+    unheeded("blocks", "LANG-10-06", "keeps a block's profile for products alone", fold(), BELOW_STRICT,
+        lambda given: "numerics.profile(" in given["source"]),
+    unheeded("lower_levels", "LANG-10-06", "loses the profile below Graph IR", blocks(), BELOW_STRICT,
+        lambda given: given.get("at", "graph") not in ("graph", "native")),
     unheeded("deterministic_products", "LANG-10-05", "adds deterministic products in blocks in a fast run", blocks()),
     unheeded("deterministic_norms", "LANG-10-05", "divides by a rounded root in a fast run",
              of(normalization, "divided")),
@@ -134,8 +118,6 @@ APPROXIMATIONS = [
              of(activations, "approximate_exp")),
     unheeded("exponentials", "LANG-10-11", "takes a fast exponential for strict softmax in a fast run",
              of(numerics, "approximate_exponential")),
-    unheeded("reciprocals", "LANG-10-11", "multiplies strict softmax by an inverse in a deterministic run",
-             of(numerics, "reciprocal_softmax"), ("deterministic",)),
     unheeded("optimizers", "LANG-10-11", "adds eps under the root of a strict step in a fast run",
              of(stateful, "eps_inside")),
     unheeded("deterministic_function", "LANG-10-07", "takes a fast exponential for a deterministic one in a fast run",

@@ -16,24 +16,13 @@ from tessera_reference.numerics.array import Array
 from .language_syntax import refuses, rewrites
 
 STATEMENTS = [
-    refuses(
-        "no_attributes", "LANG-02.3-43", "has no attribute block in a schedule statement", r"schedule\.\w+\([^)]*\) @\{"
-    ),
-    rewrites(
-        "no_point",
-        "LANG-02.3-43",
-        "takes a schedule statement without its point",
-        r"\bschedule (\w+)\(",
-        r"schedule.\1(",
-    ),
-    rewrites(
-        "first_argument",
-        "LANG-02.3-53",
-        "takes a schedule call for its first argument",
-        r"(= |return |\+ |\()schedule\.\w+\((\w)[^)]*\)(?: @\{[^}]*\})?",
-        r"\1\2",
-    ),
-]
+    refuses("no_attributes", "LANG-02.3-43", "has no attribute block in a schedule statement",
+        r"schedule\.\w+\([^)]*\) @\{"),
+    rewrites("no_point", "LANG-02.3-43", "takes a schedule statement without its point", r"\bschedule (\w+)\(",
+        r"schedule.\1("),
+    rewrites("first_argument", "LANG-02.3-53", "takes a schedule call for its first argument",
+        r"(= |return |\+ |\()schedule\.\w+\((\w)[^)]*\)(?: @\{[^}]*\})?", r"\1\2"),
+]  # fmt: skip
 
 
 def emitting(name: str, description: str, emit: Any) -> Violation:
@@ -58,17 +47,11 @@ def _blocks_apart(findings: Any, call: Any) -> Any:
 _emit, _read_settings = statements._emit, statements.read_settings
 
 METADATA = [
-    emitting("dropped", "drops schedule statements", lambda *ignored: None),
     emitting("without_settings", "drops the settings of schedule statements", _without_settings),
-    replaced(
-        "LANG-02.3-79",
-        "tells settings in an attribute block from keywords",
-        make,
-        (statements, "read_settings", _blocks_apart),
-        name="blocks_apart",
-    ),
+    replaced("LANG-02.3-79", "tells settings in an attribute block from keywords", make,
+        (statements, "read_settings", _blocks_apart), name="blocks_apart"),
     emitting("of_the_first", "takes every schedule statement for one about the first name", _of_the_first),
-]
+]  # fmt: skip
 
 
 @violates("LANG-02.3-79", "adds the terms of a scheduled product in another order")
@@ -117,32 +100,15 @@ _plain_value = statements.plain_value
 
 ANNOTATIONS = [
     refuses("func_annotations", "LANG-02-06", "has no annotation before a kernel", r"@schedule\([^)]*\) kernel"),
-    rewrites("ignored", "LANG-02-06", "ignores schedule annotations", r"@schedule\([^)]*\)", ""),
-    replaced(
-        "LANG-02-06",
-        "drops the settings of schedule annotations",
-        make,
-        (modules, "read_annotations", _settings_lost),
-        name="settings_lost",
-    ),
-    replaced(
-        "LANG-02.3-60",
-        "takes a list of lists for one list",
-        make,
-        (statements, "plain_value", flattened),
-        name="flat_lists",
-    ),
+    replaced("LANG-02-06", "drops the settings of schedule annotations", make,
+        (modules, "read_annotations", _settings_lost), name="settings_lost"),
+    replaced("LANG-02.3-60", "takes a list of lists for one list", make, (statements, "plain_value", flattened),
+        name="flat_lists"),
     refuses("no_block_beside", "LANG-02-06", "has no attributes beside an annotation", r"@schedule\([^)]*\) @\{"),
-    refuses("no_statement", "LANG-02-07", "has no numerics statement", r"\bnumerics\.profile\("),
-    rewrites(
-        "any_profile",
-        "LANG-02-07",
-        "takes any profile in a numerics statement",
-        r'numerics\.profile\((?!"(?:fast|deterministic|strict)")[^)]*\)',
-        'numerics.profile("fast")',
-    ),
+    rewrites("any_profile", "LANG-02-07", "takes any profile in a numerics statement",
+        r'numerics\.profile\((?!"(?:fast|deterministic|strict)")[^)]*\)', 'numerics.profile("fast")'),
     refuses("no_precision", "LANG-02-09", "has no precision on functions", r"\bprecision=[^{}]*\} \{", "types"),
-]
+]  # fmt: skip
 
 
 def ignoring(name: str, clause: str, attribute: str) -> Violation:
@@ -170,21 +136,10 @@ def without_blocks(values: Any, result: Any) -> None:
 _read_common, _check_result = expressions.read_common, attributes._check_result
 
 ATTRIBUTES = [
-    ignoring("no_shape", "LANG-05.3-01", "shape"),
     replaced("LANG-05.3-01", "takes divisors for a shape", make, (attributes, "_is_shape", multiples), name="divisors"),
     ignoring("no_dtype", "LANG-05.3-02", "dtype"),
-    ignoring("no_layout", "LANG-05.3-03", "layout"),
-    replaced(
-        "LANG-05.3-03",
-        "compares layouts without the sizes of their blocks",
-        make,
-        (attributes, "_check_result", without_blocks),
-        name="layouts_by_name",
-    ),
-    refuses(
-        "no_precision_of_operations",
-        "LANG-05.3-05",
-        "has no precision on operations",
-        r"\) @\{[^{}]*precision=[^{}]*\};",
-    ),
-]
+    replaced("LANG-05.3-03", "compares layouts without the sizes of their blocks", make,
+        (attributes, "_check_result", without_blocks), name="layouts_by_name"),
+    refuses("no_precision_of_operations", "LANG-05.3-05", "has no precision on operations",
+        r"\) @\{[^{}]*precision=[^{}]*\};"),
+]  # fmt: skip

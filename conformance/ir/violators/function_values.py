@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph import interpreter
 from tessera_reference.graph.control import CallValue
 from tessera_reference.ir.operation import StepEnvironment, Steps
 from tessera_reference.language.modules import FunctionLowering
@@ -18,12 +13,6 @@ from .changes import nothing
 from .language_syntax import refuses, rewrites
 
 VALUE, TYPE = "LANG-02.3-51", "LANG-02.3-47"
-NUMBER_OF = interpreter.Within.number_of
-
-
-def first_function(self: Any, function: str) -> Array:
-    found = NUMBER_OF(self, function)
-    return Array(found.dtype, np.ones_like(found.values))
 
 
 def with_turned_arguments(self: CallValue, function: Array, *arguments: Array, env: StepEnvironment) -> Steps:
@@ -32,13 +21,9 @@ def with_turned_arguments(self: CallValue, function: Array, *arguments: Array, e
 
 
 VALUES = [
-    refuses("held_functions", VALUE, "refuses a variable that holds a function", r"-> int32 = \w+;", "types"),
     refuses("passed_functions", VALUE, "refuses a function as an argument", r"\bapply\(\w+, ", "types"),
-    refuses("returned_functions", VALUE, "refuses a function as a result", r"-> fn\(", "types"),
     rewrites("fixed_functions", VALUE, "keeps the function of the declaration", r"\bg = (next|twice);", ""),
     rewrites("any_function", VALUE, "takes a function of another type", r"= minus;", "= twice;"),
-    replaced(VALUE, "calls one function, whichever a value is", make,
-             (interpreter.Within, "number_of", first_function), name="one_function"),
     replaced(VALUE, "calls with the arguments turned around", make,
              (CallValue, "steps", with_turned_arguments), name="turned_arguments"),
     replaced(TYPE, "says nothing of what a kernel does not use", make,

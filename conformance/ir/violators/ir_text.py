@@ -77,20 +77,10 @@ SYMBOLS = [
     overlooks("strange_definitions", "LANG-05-03", "that something else stands in a module", "outside functions"),
     overlooks("callees", "LANG-05-03", "that a callee is none of the module's functions", "unknown function"),
     overlooks("recursion", "LANG-05-03", "that a function calls itself", "recursion"),
-    misreads(
-        "one_scope",
-        "LANG-05-03",
-        "takes the functions of a module for those of the next",
-        r'\}\) \{sym_name = "n"\} : \(\) -> \(\)\n"builtin\.module"\(\) \(\{\n',
-        "",
-    ),
-    turns_down("one_module", "LANG-05-03", "a text of two modules", r'(?s)builtin\.module".*builtin\.module"'),
 ]
 
 FORMS = [
     turns_down("quotes_only", "LANG-13.1-04", "operations without quotes", r"= tessera"),
-    turns_down("one_line", "LANG-13.1-04", "an operation of several lines", r"\n *(\{axis|:)"),
-    turns_down("no_locations", "LANG-13.1-04", "locations behind operations", r"\bloc\("),
     turns_down("no_comments", "LANG-13.1-04", "comments", r"//"),
     turns_down("bare_results", "LANG-13.1-04", "one result type in parentheses", r"-> \(tensor<2x2xfp32>\)\n"),
     turns_down("no_properties", "LANG-13.1-04", "attributes in angle brackets", r"<\{"),
@@ -107,19 +97,13 @@ FORMS = [
 ]
 
 CONSTANTS = [
-    misreads(
-        "infinite_bits", "LANG-05.2-01", "reads infinity as the largest number", "FF0000000000000", "FEFFFFFFFFFFFFF"
-    ),
+    misreads("infinite_bits", "LANG-05.2-01", "reads infinity as the largest number", "FF0000000000000",
+        "FEFFFFFFFFFFFFF"),
     misreads("sign_of_bits", "LANG-05.2-01", "loses the sign of bits of bf16", "0xFF80 : bf16", "0x7F80 : bf16"),
     misreads("infinity", "LANG-05.2-01", "takes a float beyond all doubles for a large one", r"e(309|400)\b", "e0"),
-    misreads(
-        "constants_of_ones",
-        "LANG-05.2-01",
-        "fills a constant of no value with ones",
-        r"const_tensor  :",
-        "const_tensor {value = 1} :",
-    ),
-]
+    misreads("constants_of_ones", "LANG-05.2-01", "fills a constant of no value with ones", r"const_tensor  :",
+        "const_tensor {value = 1} :"),
+]  # fmt: skip
 
 
 def _under_the_profile_of_the_function(reader: FunctionReader, *parts: Any) -> Any:
@@ -139,21 +123,11 @@ _made = FunctionReader._made
 
 PROFILES = [
     overlooks("narrow_accumulators", "LANG-11-13", "that an accumulator is narrower than a profile allows", "narrower"),
-    replaced(
-        "LANG-11-13",
-        "looks at the profile of the function where an operation in a text has one of its own",
-        make,
-        (FunctionReader, "_made", _under_the_profile_of_the_function),
-        name="accumulators_of_functions",
-    ),
-    replaced(
-        "LANG-11-16",
-        "looks at the profile of the function where a call in a text has one of its own",
-        make,
-        (verifier, "looser_calls", _without_profiles_of_calls),
-        name="calls_of_functions",
-    ),
-]
+    replaced("LANG-11-13", "looks at the profile of the function where an operation in a text has one of its own",
+        make, (FunctionReader, "_made", _under_the_profile_of_the_function), name="accumulators_of_functions"),
+    replaced("LANG-11-16", "looks at the profile of the function where a call in a text has one of its own", make,
+        (verifier, "looser_calls", _without_profiles_of_calls), name="calls_of_functions"),
+]  # fmt: skip
 
 WORDS = [
     tells_worse("nowhere", "LANG-12-01", "does not say where a mistake in IR is", line=None, column=None),

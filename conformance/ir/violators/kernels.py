@@ -4,36 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera_conformance.strength import Violation, replaced, violates
-from tessera_conformance.tensors import Tensor
-from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import language as adapter
+from tessera_reference.adapter import make
 from tessera_reference.language import syntax
 from tessera_reference.language.modules import FunctionLowering
 from tessera_reference.language.scope import Scope
 
 from .language_syntax import refuses
-
-
-def is_kernel(source: str, name: str) -> bool:
-    """True if a source declares a kernel of that name."""
-    return f"kernel {name}(" in source
-
-
-@violates("LANG-02.3-52", "hands back the tensors of a kernel last to first")
-class LastToFirst(ReferenceAdapter):
-    def language_execute(self, *, source: str, function: str, **request: Any) -> dict[str, Any]:
-        outputs = super().language_execute(source=source, function=function, **request)["outputs"]
-        return {"outputs": outputs[::-1] if is_kernel(source, function) else outputs}
-
-
-@violates("LANG-02.3-52", "hands back only the tensors that a kernel changed")
-class ChangedOnly(ReferenceAdapter):
-    def language_execute(self, *, source: str, function: str, inputs: Any, **request: Any) -> dict[str, Any]:
-        answer = super().language_execute(source=source, function=function, inputs=inputs, **request)["outputs"]
-        given = [operand.data for operand in inputs.values() if isinstance(operand, Tensor)]
-        changed = [tensor for tensor in answer if tensor.data not in given]
-        return {"outputs": changed if is_kernel(source, function) else answer}
 
 
 def _remembering(self: FunctionLowering, parameter: Any) -> Any:
@@ -43,20 +21,7 @@ def _remembering(self: FunctionLowering, parameter: Any) -> Any:
     return value
 
 
-def _as_given(self: FunctionLowering, scope: Any) -> Any:
-    """Return the initial contents of the tensor parameters."""
-    return tuple(vars(self)["given"][name] for name in self.buffers)
-
-
-def _at_the_end_only(self: FunctionLowering, scope: Any) -> Any:
-    return _buffers(self, scope) if scope is self.scope else _as_given(self, scope)
-
-
 _parameter, _buffers = FunctionLowering._parameter, FunctionLowering._buffers
-
-
-def _of_the_body(self: FunctionLowering, scope: Any) -> Any:
-    return _buffers(self, self.scope)
 
 
 def delivers(name: str, description: str, buffers: Any) -> Violation:
@@ -66,19 +31,13 @@ def delivers(name: str, description: str, buffers: Any) -> Violation:
 
 
 KERNELS = [
-    delivers("unwritten", "hands back the tensors of a kernel as they came", _as_given),
-    delivers("early_return", "loses what a kernel wrote before a return in a branch", _at_the_end_only),
-    delivers("outer_return", "loses what a branch of a kernel wrote before its return", _of_the_body),
-    replaced(
-        "LANG-02.3-52",
-        "tells of a kernel as a func",
-        make,
-        (adapter, "KINDS", {**adapter.KINDS, syntax.KernelDecl: "func"}),
-        name="called_a_func",
-    ),
+    delivers("outer_return", "loses what a branch of a kernel wrote before its return",
+        lambda self, scope: _buffers(self, self.scope)),
+    replaced("LANG-02.3-52", "tells of a kernel as a func", make,
+        (adapter, "KINDS", {**adapter.KINDS, syntax.KernelDecl: "func"}), name="called_a_func"),
     refuses("no_attributes", "LANG-02.3-08", "has no attributes on kernels", r"kernel \w+\([^)]*\) @\{"),
     refuses("no_scalars", "LANG-02.3-08", "takes tensors only in kernels", r"kernel \w+\([^)]*: int32"),
-]
+]  # fmt: skip
 
 
 def _hidden_too(self: Scope, name: str) -> Any:

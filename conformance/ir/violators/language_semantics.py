@@ -13,13 +13,11 @@ from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make, messages
 from tessera_reference.adapter import language as adapter
 from tessera_reference.graph.interpreter import Interpreter
-from tessera_reference.graph.reductions import MatMul, Softmax
+from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir import attributes as ir_attributes
-from tessera_reference.ir import verifier
 from tessera_reference.ir import verifier as ir_profiles
 from tessera_reference.language import modules, scope
 from tessera_reference.language.statements import Statements
-from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import pairwise
 
@@ -36,10 +34,6 @@ def shown(name: str, clause: str, description: str, change: Callable[[dict[str, 
     )
 
 
-def _renamed(operation: dict[str, Any]) -> dict[str, Any]:
-    return operation | {"results": ["%0" for _ in operation["results"]]}
-
-
 def _without_accumulator(operation: dict[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in operation["attributes"].items() if name != "accum"}
     return operation | {"attributes": kept}
@@ -53,17 +47,13 @@ def _backwards(function: Any) -> dict[str, Any]:
 _show_function = adapter.function_message
 
 SHOWN = [
-    shown("one_name", "LANG-01-03", "calls every value %0", _renamed),
+    shown("one_name", "LANG-01-03", "calls every value %0",
+        lambda operation: operation | {"results": ["%0" for _ in operation["results"]]}),
     shown("no_attributes", "LANG-01-07", "shows no attributes", lambda operation: operation | {"attributes": {}}),
     shown("no_accumulator", "LANG-10-01", "does not state the accumulator", _without_accumulator),
-    replaced(
-        "LANG-05-01",
-        "shows operations last to first",
-        make,
-        (adapter, "function_message", _backwards),
-        name="backwards",
-    ),
-]
+    replaced("LANG-05-01", "shows operations last to first", make, (adapter, "function_message", _backwards),
+        name="backwards"),
+]  # fmt: skip
 
 
 @violates("LANG-02-01", "lowers only the first function")
@@ -86,9 +76,6 @@ def diagnosed(name: str, clause: str, description: str, **changes: Any) -> Viola
 
 
 DIAGNOSTICS = [
-    diagnosed("no_location", "LANG-12-01", "names no line", line=None),
-    diagnosed("first_line", "LANG-12-01", "names line 1 for everything", line=1),
-    diagnosed("no_shapes", "LANG-12-02", "names no operands", message="the operands do not fit", operands=()),
     diagnosed("no_remedy", "LANG-12-03", "suggests no remedy", remedy=None),
 ]
 
@@ -114,46 +101,19 @@ def _outer_profile(self: Statements, call: Any, first: bool) -> None:
 
 _profile = Statements._profile
 PROFILES = [
-    replaced(
-        "LANG-02-07",
-        "passes over a profile in a block of a block",
-        make,
-        (Statements, "_profile", _outer_profile),
-        name="outer_profile",
-    ),
+    replaced("LANG-02-07", "passes over a profile in a block of a block", make,
+        (Statements, "_profile", _outer_profile), name="outer_profile"),
     profiles("faster", "LANG-10-04", "knows a profile called faster", "faster", "fast", "deterministic", "strict"),
-    replaced(
-        "LANG-11-16",
-        "lets a strict function call a fast one",
-        make,
-        (verifier, "looser_calls", lambda module, order: []),
-        name="looser_callee",
-    ),
-    replaced(
-        "LANG-11-16",
-        "looks at the profiles of direct callees only",
-        make,
-        (ir_profiles, "loosest", lambda declared: None),
-        name="looser_callee_of_a_callee",
-    ),
-    rewrites(
-        "looser_body",
-        "LANG-11-16",
-        "passes over the profile at the head of a body",
-        r'numerics\.profile\("\w+"\);',
-        "",
-    ),
+    replaced("LANG-11-16", "looks at the profiles of direct callees only", make,
+        (ir_profiles, "loosest", lambda declared: None), name="looser_callee_of_a_callee"),
+    rewrites("looser_body", "LANG-11-16", "passes over the profile at the head of a body",
+        r'numerics\.profile\("\w+"\);', ""),
     profiles("no_fast", "LANG-10-08", "does not know the profile fast", "deterministic", "strict"),
     profiles("no_deterministic", "LANG-10-09", "does not know the profile deterministic", "fast", "strict"),
     profiles("no_strict", "LANG-10-10", "does not know the profile strict", "fast", "deterministic"),
-    replaced(
-        "LANG-11-13",
-        "takes an accumulator that is narrower than the profile allows",
-        make,
-        (scope, "refuse_narrow_accumulation", lambda operation, profile: None),
-        name="narrow_accumulation",
-    ),
-]
+    replaced("LANG-11-13", "takes an accumulator that is narrower than the profile allows", make,
+        (scope, "refuse_narrow_accumulation", lambda operation, profile: None), name="narrow_accumulation"),
+]  # fmt: skip
 
 
 @violates("LANG-04-04", "lets the profile of the run win over the function's")
@@ -172,30 +132,7 @@ def _along_a_tree(self: MatMul, a: Array, b: Array, env: Any) -> Array:
 # Evaluation
 
 
-@violates("LANG-04-01", "gives the results of the first call for every input")
-class Remembering(ReferenceAdapter):
-    def __init__(self) -> None:
-        super().__init__()
-        self._known: dict[tuple[str, str], dict[str, Any]] = {}
-
-    def language_execute(self, *, source: str, function: str, **request: Any) -> dict[str, Any]:
-        if (source, function) not in self._known:
-            self._known[source, function] = super().language_execute(source=source, function=function, **request)
-        return self._known[source, function]
-
-
-def _drifting_softmax(self: Softmax, x: Any, env: Any) -> Any:
-    _calls.append(x)
-    result = _softmax(self, x, env)
-    return result if len(_calls) % 2 else arithmetic.negate(result)
-
-
 _calls: list[Any] = []
-_softmax = Softmax.execute
-
-drifting_softmax = replaced(
-    "LANG-02.3-55", "negates every second softmax", make, (Softmax, "execute", _drifting_softmax)
-)
 
 
 def _last_to_first(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
@@ -208,23 +145,6 @@ def _nothing_yet(value: Any) -> Array:
     return Array(value.type.dtype, np.zeros(extents, value.type.dtype.carrier))
 
 
-def _over_the_operand(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
-    frame.update(zip(block.arguments, arguments, strict=True))
-    for instruction in block.instructions:
-        single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")
-        self.last_uses[single] = [()]
-        yield from _block(self, single, (), frame)
-        frame.update((a, frame[b]) for a, b in zip(instruction.operands[:1], instruction.results, strict=False))
-    return (yield from _block(self, replace(block, arguments=(), instructions=()), (), frame))
-
-
 _block = Interpreter.block
 
 last_to_first = replaced("LANG-04-03", "runs operations last to first", make, (Interpreter, "block", _last_to_first))
-
-over_the_operand = replaced(
-    "LANG-04-02",
-    "writes the result of an operation over its first operand",
-    make,
-    (Interpreter, "block", _over_the_operand),
-)

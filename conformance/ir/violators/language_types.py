@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
@@ -31,14 +29,7 @@ def operator(name: str, number: int, description: str, owner: type, compute: Cal
 
 
 OPERATORS = [
-    operator("plus", 61, "takes + for -", elementwise.Add, arithmetic.subtract),
-    operator("minus", 62, "subtracts the left operand", elementwise.Subtract, lambda a, b: arithmetic.subtract(b, a)),
-    operator("times", 63, "takes * for +", elementwise.Multiply, arithmetic.add),
-    operator("over", 64, "divides by the left operand", elementwise.Divide, lambda a, b: arithmetic.divide(b, a)),
-    operator("equal", 66, "takes == for >=", elementwise.Equal, arithmetic.greater_equal),
     operator("not_equal", 67, "takes != for <", elementwise.NotEqual, arithmetic.less),
-    operator("less", 68, "takes < for <=", elementwise.Less, arithmetic.less_equal),
-    operator("greater", 69, "takes > for >=", elementwise.Greater, arithmetic.greater_equal),
     operator("less_equal", 70, "takes <= for <", elementwise.LessEqual, arithmetic.less),
     operator("greater_equal", 71, "takes >= for >", elementwise.GreaterEqual, arithmetic.greater),
 ]
@@ -55,10 +46,6 @@ def _zero_for_unknown(self: expressions.Expressions, name: Any, expected: Any) -
 
 def _same_but_for_dtype(expected: Any, given: Any, dims: Any) -> Any:
     return None if expected.dtype != given.dtype else _mismatch(expected, given, dims)
-
-
-def _through_fp32(text: str) -> Fraction:
-    return Fraction(struct.unpack("<f", struct.pack("<f", float(_exact(text))))[0])
 
 
 _name, _mismatch, _exact = expressions.Expressions._name, scope._mismatch, values.exact
@@ -80,12 +67,6 @@ unknown_dtypes = replaced(
     "takes an unknown dtype for fp32",
     make,
     (values, "dtype_named", lambda name: DTYPES.get(name, DTYPES["fp32"])),
-)
-literals_through_fp32 = replaced(
-    "LANG-02.3-72",
-    "rounds every float literal to fp32 first",
-    make,
-    (values, "exact", _through_fp32),
 )
 
 
@@ -165,97 +146,23 @@ def _without_ones(self: MatMul, refusal: Refusal) -> Tensor:
 
 
 SHAPES = [
-    forgiving(
-        "batch_of_one",
-        "LANG-03.2-03",
-        "multiplies a batch of one matrix by a matrix",
-        MatMul,
-        "LANG-03.2-03",
-        _without_ones,
-    ),
-    forgiving(
-        "inner_dimensions",
-        "LANG-05.4-01",
-        "does not compare the inner dimensions of a product",
-        MatMul,
-        "LANG-05.4-01",
-        _product,
-    ),
-    forgiving(
-        "inner_ones",
-        "LANG-15-01",
-        "stretches an inner dimension of one",
-        MatMul,
-        "LANG-05.4-01",
-        _product_stretching_ones,
-    ),
-    forgiving(
-        "batches",
-        "LANG-03.2-03",
-        "broadcasts the batch dimensions of a product",
-        MatMul,
-        "LANG-03.2-03",
-        _batched_product,
-    ),
-    forgiving(
-        "one_matrix",
-        "LANG-11-04",
-        "multiplies every matrix of a batch by one matrix",
-        MatMul,
-        "LANG-03.2-03",
-        _one_matrix_for_all,
-    ),
-    forgiving(
-        "axis",
-        "LANG-05.4-02",
-        "does not look at the axis of a softmax",
-        Softmax,
-        "LANG-05.4-02",
-        lambda self, refusal: self.x,
-    ),
-    replaced(
-        "LANG-03.2-01",
-        "takes the left shape where elementwise operands do not fit",
-        make,
-        (elementwise, "broadcast", lambda a, b: a or b),
-        name="elementwise",
-    ),
-    replaced(
-        "LANG-11-03",
-        "takes the longer dimension where elementwise operands differ",
-        make,
-        (elementwise, "broadcast", lambda a, b: tuple(map(max, a, b)) if a and b else a or b),
-        name="longer_dimension",
-    ),
-    changed(
-        "transposed_product",
-        "LANG-15-15",
-        "swaps the dimensions of a product",
-        MatMul,
-        lambda self, type_: replace(type_, shape=(*type_.shape[:-2], type_.shape[-1], type_.shape[-2])),
-    ),
-    changed(
-        "wide_product",
-        "LANG-05.2-02",
-        "leaves a product in the accumulator type",
-        MatMul,
-        lambda self, type_: replace(type_, dtype=type_.dtype.accumulator),
-    ),
-    changed(
-        "wide_softmax",
-        "LANG-05.2-03",
-        "leaves a softmax in the accumulator type",
-        Softmax,
-        lambda self, type_: replace(type_, dtype=type_.dtype.accumulator),
-    ),
-    changed(
-        "right_layout",
-        "LANG-15-03",
-        "gives a product the layout of its right operand",
-        MatMul,
-        lambda self, type_: replace(type_, layout=self.b.layout),
-    ),
-]
+    forgiving("batch_of_one", "LANG-03.2-03", "multiplies a batch of one matrix by a matrix", MatMul, "LANG-03.2-03",
+        _without_ones),
+    forgiving("inner_ones", "LANG-15-01", "stretches an inner dimension of one", MatMul, "LANG-05.4-01",
+        _product_stretching_ones),
+    forgiving("one_matrix", "LANG-11-04", "multiplies every matrix of a batch by one matrix", MatMul, "LANG-03.2-03",
+        _one_matrix_for_all),
+    replaced("LANG-03.2-01", "takes the left shape where elementwise operands do not fit", make,
+        (elementwise, "broadcast", lambda a, b: a or b), name="elementwise"),
+    replaced("LANG-11-03", "takes the longer dimension where elementwise operands differ", make,
+        (elementwise, "broadcast", lambda a, b: tuple(map(max, a, b)) if a and b else a or b), name="longer_dimension"),
+    changed("transposed_product", "LANG-15-15", "swaps the dimensions of a product", MatMul,
+        lambda self, type_: replace(type_, shape=(*type_.shape[:-2], type_.shape[-1], type_.shape[-2]))),
+    changed("wide_softmax", "LANG-05.2-03", "leaves a softmax in the accumulator type", Softmax,
+        lambda self, type_: replace(type_, dtype=type_.dtype.accumulator)),
+    changed("right_layout", "LANG-15-03", "gives a product the layout of its right operand", MatMul,
+        lambda self, type_: replace(type_, layout=self.b.layout)),
+]  # fmt: skip
 
 
 def _casts_first(self: MatMul) -> Tensor:
@@ -297,16 +204,6 @@ def _mismatch_of_rest(expected: Any, given: Any, dims: Any) -> Any:
 
 
 _resolve_layout, _tensor_text = values.resolve_layout, Tensor.__str__
-
-lost_layouts = replaced(
-    "LANG-03.3-01", "forgets the layout of a tensor", make, (values, "resolve_layout", lambda spec: ROW_MAJOR)
-)
-lost_blocks = replaced(
-    "LANG-05.3-03",
-    "takes every layout with parameters for row_major",
-    make,
-    (values, "resolve_layout", lambda spec: ROW_MAJOR if spec.parameters else _resolve_layout(spec)),
-)
 
 
 def _right_as_stored(self: MatMul, a: Array, b: Array, env: Any) -> Array:

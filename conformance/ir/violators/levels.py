@@ -15,7 +15,7 @@ from unittest import mock
 
 import numpy as np
 
-from tessera_conformance.adapter import Adapter, NotSupported
+from tessera_conformance.adapter import Adapter
 from tessera_conformance.strength import Violation, violates
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter
@@ -156,69 +156,16 @@ def in_own_type(name: str, a: Array, b: Array, out: DType | None) -> Array:
     return MATMUL(a, b, out, accumulator=a.dtype if a.dtype.name == name else None)
 
 
-@violates("LANG-10-05", "declares another tree than it takes")
-class OtherTreeDeclared(Deterministic):
-    def numerics_declared(self, **question: Any) -> dict[str, Any]:
-        answer = super().numerics_declared(**question)
-        return answer | {"tree": "pairwise" if answer["tree"] == "fold" else {"ring": 1}}
-
-
-@violates("LANG-10-05", "declares no order")
-class NothingDeclared(Deterministic):
-    def hello(self) -> dict[str, Any]:
-        message = super().hello()
-        return message | {"arithmetic": {**message["arithmetic"], "trees": {}}}
-
-    def numerics_declared(self, **question: Any) -> dict[str, Any]:
-        raise NotSupported("numerics.declared")
-
-
-@violates("LANG-10-05", "declares trees over one term too many")
-class TreeOfOtherSize(Deterministic):
-    def numerics_declared(self, *, operation: str, shapes: Sequence[Sequence[int]], **question: Any) -> dict[str, Any]:
-        answer = super().numerics_declared(operation=operation, shapes=shapes, **question)
-        return answer | {"tree": list(range(shapes[0][-1] + 1))} if operation == "matmul" else answer
-
-
 ORDERS = [
-    deterministic(
-        "LANG-10-05",
-        "reordered_products",
-        "adds products along another tree than declared",
-        products(lambda a, b, out: MATMUL(a, b, out, tree=PAIRWISE)),
-    ),
-    deterministic(
-        "LANG-10-05",
-        "fused_products",
-        "does not round products, and says that it does",
-        products(partial(with_node, product="fused")),
-    ),
-    deterministic(
-        "LANG-10-02",
-        "other_accumulator",
-        "sums narrow products in fp64, and says fp32",
-        products(partial(narrow_in, "fp64")),
-    ),
-    deterministic("LANG-10-05", "truncating_sums", "truncates, and says nearest", nodes(rounding="toward_zero")),
-    deterministic(
-        "LANG-10-05",
-        "ties_away",
-        "rounds ties of sums away from zero, and says to even",
-        nodes(rounding="nearest_away"),
-    ),
-    deterministic(
-        "LANG-10-05",
-        "changing_tree",
-        "begins each sum at another element",
-        orders(lambda terms, call: Tree.ring(call % terms)),
-    ),
-    deterministic(
-        "RT-06-04",
-        "seventh_call",
-        "takes another tree on every seventh call",
-        orders(lambda terms, call: Tree.ring(1) if call % 7 == 6 else PAIRWISE),
-    ),
-]
+    deterministic("LANG-10-05", "reordered_products", "adds products along another tree than declared",
+        products(lambda a, b, out: MATMUL(a, b, out, tree=PAIRWISE))),
+    deterministic("LANG-10-05", "fused_products", "does not round products, and says that it does",
+        products(partial(with_node, product="fused"))),
+    deterministic("LANG-10-02", "other_accumulator", "sums narrow products in fp64, and says fp32",
+        products(partial(narrow_in, "fp64"))),
+    deterministic("RT-06-04", "seventh_call", "takes another tree on every seventh call",
+        orders(lambda terms, call: Tree.ring(1) if call % 7 == 6 else PAIRWISE)),
+]  # fmt: skip
 
 
 @violates("LANG-15-10", "gives the second rank the sum in another order")
@@ -227,14 +174,6 @@ class RanksDiffer(Deterministic):
         outputs = super().collectives_all_reduce(inputs=inputs, op=op, **rest)["outputs"]
         outputs[1:2] = super().collectives_all_reduce(inputs=inputs[::-1], op=op, **rest)["outputs"][1:2]
         return {"outputs": outputs}
-
-
-@violates("RT-06-03", "combines ranks in the order in which they happen to arrive")
-class OrderOfArrival(Deterministic):
-    def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **rest: Any) -> dict[str, Any]:
-        self.calls = getattr(self, "calls", -1) + 1
-        first = self.calls % len(inputs)
-        return super().collectives_all_reduce(inputs=[*inputs[first:], *inputs[:first]], **rest)
 
 
 # Functions and operators
@@ -259,20 +198,6 @@ def steps_off(number: int, found: Values, kind: DType) -> Values:
     return np.where(whole > number, (whole - number).view(found.dtype), found)
 
 
-def tail_otherwise(values: Values, found: Values, kind: DType) -> Values:
-    place = np.arange(found.size).reshape(found.shape)
-    return np.where(place < found.size & ~7, found, steps_off(1, found, kind))
-
-
-def large_otherwise(values: Values, found: Values, kind: DType) -> Values:
-    return steps_off(int(found.size > 2048), found, kind)
-
-
-def every_third_call() -> Sequence[Substitution]:
-    calls = count()
-    return function(lambda x, found, kind: steps_off(int(next(calls) % 3 == 2), found, kind))()
-
-
 def flushing_multiply() -> Sequence[Substitution]:
     def multiply(a: Array, b: Array) -> Array:
         found = arithmetic.multiply(a, b)
@@ -295,43 +220,10 @@ TWO_UNITS = {**dict.fromkeys(FUNCTIONS, 0.5), "exp": 2.0}
 THREE_UNITS = {**dict.fromkeys(FUNCTIONS, 0.5), "exp": 3.0}
 
 APPROXIMATIONS = [
-    deterministic(
-        "LANG-10-07",
-        "less_accurate",
-        "has an exponential two units off, and says one",
-        function(lambda x, found, kind: steps_off(2, found, kind)),
-        functions=ONE_UNIT,
-    ),
-    deterministic(
-        "LANG-10-07",
-        "tail_of_a_vector",
-        "takes another exponential for the elements after the last group of eight",
-        function(tail_otherwise),
-        functions=TWO_UNITS,
-    ),
-    deterministic(
-        "LANG-10-07",
-        "large_tensors",
-        "takes another exponential for tensors of more than 2,048 elements",
-        function(large_otherwise),
-        functions=TWO_UNITS,
-    ),
-    deterministic(
-        "LANG-10-07",
-        "now_and_then",
-        "has another exponential on every third call",
-        every_third_call,
-        functions=TWO_UNITS,
-    ),
-    deterministic(
-        "LANG-02-04",
-        "special_values",
-        "has an exponential of minus infinity that is not zero",
-        function(lambda x, found, kind: np.where(np.isneginf(x), kind.min_normal, found)),
-        functions=ONE_UNIT,
-    ),
-    deterministic("LANG-02.3-63", "undeclared_flush", "flushes products, and says that it does not", flushing_multiply),
-    deterministic(
-        "LANG-03.1-05", "double_rounding", "rounds fp64 to fp32 on its way", lambda: [(GRAPH_CAST, "cast", cast_twice)]
-    ),
-]
+    deterministic("LANG-10-07", "less_accurate", "has an exponential two units off, and says one",
+        function(lambda x, found, kind: steps_off(2, found, kind)), functions=ONE_UNIT),
+    deterministic("LANG-10-07", "large_tensors", "takes another exponential for tensors of more than 2,048 elements",
+        function(lambda values, found, kind: steps_off(int(found.size > 2048), found, kind)), functions=TWO_UNITS),
+    deterministic("LANG-02-04", "special_values", "has an exponential of minus infinity that is not zero",
+        function(lambda x, found, kind: np.where(np.isneginf(x), kind.min_normal, found)), functions=ONE_UNIT),
+]  # fmt: skip

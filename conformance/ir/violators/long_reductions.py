@@ -32,16 +32,6 @@ def adjacent(rows: Values, node: Node) -> Values:
     return pairwise(rows, 0, lambda a, b: node([a, b]))
 
 
-def in_tiles(size: int) -> Order:
-    """Return the canonical tree within each tile, the tiles from left to right."""
-
-    def order(rows: Values, node: Node, neutral: int) -> Values:
-        tiles = [adjacent(rows[first : first + size], node) for first in range(0, len(rows), size)]
-        return fold(np.stack(tiles), 0, lambda a, b: node([a, b]))
-
-    return order
-
-
 def strided(width: int) -> Order:
     """Return an order in which each lane adds every width-th element; then the canonical tree over the lanes."""
 
@@ -129,27 +119,20 @@ def in_two_halves(values: Values, axis: int, tree: Any, dtype: DType) -> Values:
 PRODUCTS: list[Violation] = [
     multiplied("past_its_tail", "multiplies zeros with what lies behind a matrix", past_its_tail, "LANG-05.2-02"),
     multiplied("blocks_of_512", "adds blocks of 512 terms for themselves", over(in_blocks(512))),
-    multiplied("tf32_past_32", "rounds operands to tf32 where all extents are past 32", where_all_are_past(
-        32, operands_as(to("tf32", "fp32"))
-    )),
+    multiplied("tf32_past_32", "rounds operands to tf32 where all extents are past 32",
+        where_all_are_past(32, operands_as(to("tf32", "fp32")))),
 ]  # fmt: skip
 
 SUMS: list[Violation] = [
-    ordered("tiles_of_64", "adds tiles of 64 elements from left to right", in_tiles(64), "LANG-10-06"),
     ordered("lanes_past_512", "adds more than 512 elements in 512 lanes", past(512, strided(512)), "LANG-10-06"),
-    ordered(
-        "filled_past_64", "fills sums of more than 64 elements up with zeros", past(64, filled_to_128), "LANG-10-01"
-    ),
+    ordered("filled_past_64", "fills sums of more than 64 elements up with zeros", past(64, filled_to_128),
+        "LANG-10-01"),
     ordered("lanes_deterministic", "adds in 256 lanes, and declares pairs", strided(256), "LANG-10-05"),
-]
+]  # fmt: skip
 
 OTHERS: list[Violation] = [
     changed("LANG-02-04", "later_tile", "takes the last of equal elements in two tiles",
             (ArgMax, "compute", staticmethod(later_tile)), only=["argmax"]),
-    changed("LANG-02-04", "max_filled_with_0", "fills long rows up with zeros for a maximum",
-            (Max, "compute", staticmethod(filled_past_64(0.0))), only=["max"]),
-    changed("LANG-02-04", "max_filled_with_finite", "fills long rows up with the least number for a maximum",
-            (Max, "compute", staticmethod(filled_past_64(-3e38))), only=["max"]),
     changed("LANG-02-04", "min_filled_with_finite", "fills long rows up with the largest number for a minimum",
             (Min, "compute", staticmethod(filled_past_64(3e38))), only=["min"]),
     changed("LANG-15-07", "softmax_in_halves", "adds more than 1,024 exponentials of a softmax in halves",

@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter
 
-from .verifiers_of_text import overlooks, turns_down
+from .verifiers_of_text import overlooks
 
 Attributes = dict[str, Any]
 CLAUSE = "LANG-05.3-04"
@@ -73,14 +73,9 @@ def spread(operations: list[Attributes]) -> None:
 
 
 KEPT = [
-    losing("dropped", "accepts mesh_axes and drops it", dropped),
-    losing("sorted_axes", "sorts the axes by name", listed(sorted)),
-    losing("one_text", "keeps the axes as one text", listed(lambda axes: [", ".join(axes)])),
     losing("spread", "gives the axes of an operation to those behind it", spread),
 ]
 
 TEXTS = [
     overlooks("any_axis_in_a_text", CLAUSE, "an axis in a text that no mesh has", "no mesh has the axis"),
-    turns_down("unknown_in_a_text", CLAUSE, "mesh_axes in a text", "mesh_axes", "types"),
-    turns_down("one_mesh", CLAUSE, "axes of a second mesh", r'"pp"\], shape.*mesh_axes', "distributed"),
 ]

@@ -9,7 +9,6 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.graph import reductions as graph
-from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.trees import fold
@@ -43,41 +42,15 @@ def place(name: str, description: str, find: Callable[[Values], Values]) -> Viol
     return changed("LANG-02-04", name, description, (graph.ArgMax, "compute", staticmethod(compute)))
 
 
-def last_largest(x: Values) -> Values:
-    return x.shape[-1] - 1 - np.argmax(x[..., ::-1], -1)
-
-
-def ignoring_nan(x: Values) -> Values:
-    return np.argmax(np.where(np.isnan(x), -np.inf, x), -1)
-
-
-def last_nan(x: Values) -> Values:
-    last = x.shape[-1] - 1 - np.argmax(np.isnan(x)[..., ::-1], -1)
-    ordered = reductions.argmax(Array(DTYPES["fp64"], x.astype(np.float64)), -1).values
-    return np.where(np.isnan(x).any(-1), last, ordered)
-
-
 def of_magnitude(x: Values) -> Values:
     return np.argmax(np.abs(x), -1)
 
 
 MIN_MAX = [
-    minmax("max_ignoring_nan", "takes the largest number beside a NaN", graph.Max, np.fmax),
-    minmax("min_ignoring_nan", "takes the smallest number beside a NaN", graph.Min, np.fmin),
-    minmax("max_of_zeros", "keeps the first zero", graph.Max, lambda a, b: np.where((a >= b) | np.isnan(a), a, b)),
     minmax("max_of_later_zeros", "keeps the last zero", graph.Max, lambda a, b: np.where((a > b) | np.isnan(a), a, b)),
-    minmax("min_of_zeros", "keeps the first zero", graph.Min, lambda a, b: np.where((a <= b) | np.isnan(a), a, b)),
     minmax("min_of_later_zeros", "keeps the last zero", graph.Min, lambda a, b: np.where((a < b) | np.isnan(a), a, b)),
-    minmax("max_by_comparison", "lets a NaN go that is compared", graph.Max, lambda a, b: np.where(a > b, a, b)),
-    minmax("max_of_magnitude", "takes the largest magnitude", graph.Max,
-            lambda a, b: np.where(np.abs(a) >= np.abs(b), a, b)),
 ]  # fmt: skip
 
 PLACES = [
-    place("last_largest", "gives the last of equal elements", last_largest),
-    place("argmax_ignoring_nan", "finds the largest number beside a NaN", ignoring_nan),
-    place("last_nan", "gives the last NaN", last_nan),
     place("equal_zeros", "finds -0 as large as +0", lambda x: np.argmax(x, -1)),
-    place("of_magnitude", "finds the largest magnitude", of_magnitude),
-    place("from_one", "counts from 1", lambda x: np.argmax(x, -1) + 1),
 ]

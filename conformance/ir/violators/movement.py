@@ -43,26 +43,10 @@ def known(shape: Sequence[int], count: int) -> list[int]:
     return [count // rest if extent == -1 else extent for extent in shape]
 
 
-def column_major(x: Values, shape: Sequence[int]) -> Values:
-    return x.reshape(known(shape, x.size), order="F")
-
-
 def spread_behind(x: Values, shape: Sequence[int]) -> Values:
     padded = x.shape + (1,) * (len(shape) - x.ndim)
     fits = all(have in (1, want) for have, want in zip(padded, shape, strict=True))
     return np.broadcast_to(x.reshape(padded) if fits else x, tuple(shape))
-
-
-def tiled(x: Values, shape: Sequence[int]) -> Values:
-    return np.resize(x, tuple(shape)) if x.size else np.zeros(tuple(shape), x.dtype)
-
-
-def each_repeated(x: Values, shape: Sequence[int]) -> Values:
-    return np.repeat(x, int(np.prod(shape)) // x.size).reshape(shape) if x.size else np.zeros(tuple(shape), x.dtype)
-
-
-def inverse(perm: Sequence[int]) -> tuple[int, ...]:
-    return tuple(list(perm).index(axis) for axis in range(len(perm)))
 
 
 def transposing(name: str, description: str, order: Callable[[Sequence[int]], Sequence[int]]) -> Violation:
@@ -77,18 +61,15 @@ def transposing(name: str, description: str, order: Callable[[Sequence[int]], Se
 
 
 SHAPES = [
-    moves("column_major_reshape", "reshape", "reshaped", "reshapes in column-major order", of_values(column_major)),
+    moves("column_major_reshape", "reshape", "reshaped", "reshapes in column-major order",
+        of_values(lambda x, shape: x.reshape(known(shape, x.size), order="F"))),
     moves("axes_behind", "broadcast", "broadcast", "broadcasts to axes behind", of_values(spread_behind), BROADCASTING),
-    moves("tiled_broadcast", "broadcast", "broadcast", "broadcasts by tiling", of_values(tiled), BROADCASTING),
-    moves("element_repeated", "broadcast", "broadcast", "repeats elements", of_values(each_repeated), BROADCASTING),
-    transposing("inverse_permutation", "permutes axes the other way round", inverse),
-    transposing("untransposed", "keeps elements where they are", lambda perm: range(len(perm))),
-    transposing(
-        "last_axes_only",
-        "swaps the last two axes only",
-        lambda perm: [*range(len(perm))][:-2] + [*range(len(perm))][:-3:-1],
-    ),
-]
+    moves("tiled_broadcast", "broadcast", "broadcast", "broadcasts by tiling",
+        of_values(lambda x, shape: np.resize(x, tuple(shape)) if x.size else np.zeros(tuple(shape), x.dtype)),
+        BROADCASTING),
+    transposing("inverse_permutation", "permutes axes the other way round",
+        lambda perm: tuple(list(perm).index(axis) for axis in range(len(perm)))),
+]  # fmt: skip
 
 
 # Parts
@@ -112,17 +93,6 @@ def filled(x: Array, indices: Array, axis: int) -> Array:
     at = axis % x.rank
     shape = (1,) * at + outside.shape + (1,) * (x.rank - at - 1)
     return Array(x.dtype, np.where(outside.reshape(shape), found.dtype.type(0), found))
-
-
-def next_one(x: Array, indices: Array, axis: int) -> Array:
-    GATHERED(x, indices, axis)
-    extent = max(x.shape[axis], 1)
-    return GATHERED(x, Array(indices.dtype, np.asarray((indices.values + 1) % extent, indices.values.dtype)), axis)
-
-
-def in_ascending_order(x: Array, indices: Array, axis: int) -> Array:
-    ordered = np.sort(indices.values.reshape(-1)).reshape(indices.shape)
-    return GATHERED(x, Array(indices.dtype, ordered), axis)
 
 
 def indices_in_front(x: Array, indices: Array, axis: int) -> Array:
@@ -170,11 +140,7 @@ def by_low_bits(x: Array, indices: Array, axis: int) -> Array:
 
 PARTS = [
     moves("by_low_bits", "gather", "gathered", "gathers by the low 32 bits of an index", by_low_bits, "LANG-12-01"),
-    moves("gather_clamps", "gather", "gathered", "clamps indices", clamped, CALLS),
     moves("gather_counts_from_the_end", "gather", "gathered", "counts indices from the end", from_the_end, CALLS),
-    moves("gather_fills", "gather", "gathered", "gathers zeros from outside", filled, CALLS),
-    moves("gather_next", "gather", "gathered", "gathers the next slice", next_one),
-    moves("gather_sorted", "gather", "gathered", "gathers in ascending order", in_ascending_order),
     moves("gather_in_front", "gather", "gathered", "puts the dimensions of indices in front", indices_in_front),
     moves("slice_shifted", "slice", "sliced", "includes the stop of a slice", including_the_stop),
     moves("slice_without_steps", "slice", "sliced", "takes the elements of a step together", without_steps),
@@ -185,20 +151,9 @@ PARTS = [
 # Joining
 
 
-def joined_backwards(parts: Sequence[Array], axis: int) -> Array:
-    return Array(parts[0].dtype, np.concatenate([part.values for part in reversed(parts)], axis))
-
-
 def joined_flat(parts: Sequence[Array], axis: int) -> Array:
     shape = CONCATENATED(parts, axis).shape
     return Array(parts[0].dtype, np.concatenate([part.values.reshape(-1) for part in parts]).reshape(shape))
-
-
-def two_parts(parts: Sequence[Array], axis: int) -> Array:
-    found = CONCATENATED(parts, axis)
-    if len(parts) < 3 or any(part.shape != parts[1].shape for part in parts[2:]):
-        return CONCATENATED([*parts[:2], *(Array(x.dtype, np.zeros_like(x.values)) for x in parts[2:])], axis)
-    return CONCATENATED([*parts[:2], *(parts[1] for _ in parts[2:])], axis) if parts[1:] else found
 
 
 def fifth_before_fourth(parts: Sequence[Array], axis: int) -> Array:
@@ -209,29 +164,9 @@ def fifth_before_fourth(parts: Sequence[Array], axis: int) -> Array:
 CONCATENATED, PADDED = moving.concatenated, moving.padded
 
 
-def framed(change: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., Array]:
-    """Return a pad with another frame and the right shape."""
-
-    def padded(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
-        return PADDED(x, *change(low, high, value))
-
-    return padded
-
-
-def by_the_edge(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
-    if not x.values.size:
-        return PADDED(x, low, high, value)
-    return Array(x.dtype, np.pad(x.values, list(zip(low, high, strict=True)), mode="edge"))
-
-
 def third_padded_in_front(x: Array, low: Sequence[int], high: Sequence[int], value: float) -> Array:
     both = [before + behind for before, behind in zip(low, high, strict=True)]
     return PADDED(x, (*low[:2], *both[2:]), (*high[:2], *[0] * len(both[2:])), value)
-
-
-def last_axis_first(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
-    shape, right = [list(reversed(bounds)) for bounds in (low, high)], PADDED(x, low, high, value)
-    return Array(x.dtype, np.resize(PADDED(x, shape[0], shape[1], value).values, right.shape))
 
 
 def matrix_last_first(x: Array, indices: Array, updates: Array, axis: int) -> Array:
@@ -263,15 +198,8 @@ FAMILIES = [
     moves("whole_third_axis", "update", "updated", "assigns to all of a third axis", whole_third_axis, "LANG-02.3-20"),
 ]  # fmt: skip
 JOINING = [
-    moves("concat_backwards", "concat", "concatenated", "joins the last part first", joined_backwards),
     moves("concat_flat", "concat", "concatenated", "joins along the first axis always", joined_flat),
-    moves("concat_of_two", "concat", "concatenated", "joins two parts only", two_parts),
     moves("fifth_before_fourth", "concat", "concatenated", "exchanges the last two of five parts or more",
           fifth_before_fourth),
     moves("third_padded_in_front", "pad", "padded", "pads the third dimension in front alone", third_padded_in_front),
-    moves("pad_ends_swapped", "pad", "padded", "pads the other end", framed(
-        lambda low, high, value: (high, low, value))),
-    moves("pad_with_zero", "pad", "padded", "pads with 0", framed(lambda low, high, value: (low, high, 0))),
-    moves("pad_by_the_edge", "pad", "padded", "pads with the outermost elements", by_the_edge),
-    moves("pad_last_axis_first", "pad", "padded", "reads widths from the last axis", last_axis_first),
 ]  # fmt: skip

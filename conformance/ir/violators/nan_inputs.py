@@ -13,9 +13,9 @@ from tessera_reference.numerics import reductions
 from tessera_reference.numerics.arithmetic import larger
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
-from tessera_reference.numerics.rounding import Overflow, cast, round_to
+from tessera_reference.numerics.rounding import Overflow
 
-from .casts import floats, miscast
+from .casts import miscast
 from .changes import changed
 from .min_max import minmax, place
 
@@ -54,27 +54,13 @@ def with_bias(x: Array, target: DType, overflow: Overflow) -> Array:
     return Array(target, np.where(np.isinf(x.values), x.values, rounded.view(np.float32)))
 
 
-def fraction_cut(x: Array, target: DType, overflow: Overflow) -> Array:
-    result = cast(x, target, overflow).values
-    kept = np.uint64(target.fraction_bits)
-    width = np.uint64(23 if x.values.dtype.itemsize == 4 else 52)
-    lost = np.isnan(x.values) & (fraction(x.values).astype(np.uint64) >> (width - kept) == 0)
-    instead = round_to(np.copysign(np.float64(np.inf), x.values.astype(np.float64)), target, overflow)
-    return Array(target, np.where(lost, instead.astype(result.dtype), result))
-
-
 def true_if_quiet(x: Array, target: DType, overflow: Overflow) -> Array:
     return Array(target, (x.values != 0) & ~(np.isnan(x.values) & ~quiet(x.values)))
-
-
-def from_wide(source: DType, target: DType) -> bool:
-    return floats(source, target) and not source.is_narrow and target.bits < source.bits
 
 
 CASTS = [
     miscast("with_bias", "rounds fp32 to bf16 by an addition to the code, NaN too", with_bias,
             lambda source, target: source.name == "fp32" and target.name == "bf16"),
-    miscast("fraction_cut", "cuts the fraction of a NaN off, to infinity", fraction_cut, from_wide),
     miscast("true_if_quiet", "takes signalling NaN for false", true_if_quiet,
             lambda source, target: target.kind == "bool" and source.kind == "float" and not source.is_narrow),
 ]  # fmt: skip
@@ -101,10 +87,6 @@ def compared(name: str, clause: str, operation: type[Any]) -> Violation:
     return changed(clause, name, description, (operation, "compute", staticmethod(by_codes)))
 
 
-def largest_by_codes(a: Values, b: Values) -> Values:
-    return larger(below_all(a), below_all(b)) if a.dtype.kind == "f" else np.maximum(a, b)
-
-
 def place_by_codes(x: Values) -> Values:
     kind = next(dtype for dtype in DTYPES.values() if dtype.carrier == x.dtype)
     return reductions.argmax(Array(kind, below_all(x) if x.dtype.kind == "f" else x), -1).values
@@ -114,6 +96,7 @@ ORDER = [
     compared("negative_nan_less", "LANG-02.3-68", elementwise.Less),
     compared("negative_nan_not_greater", "LANG-02.3-69", elementwise.Greater),
     compared("negative_nan_equal", "LANG-02.3-66", elementwise.Equal),
-    minmax("max_by_codes", "takes a negative NaN for the least of all numbers", graph.Max, largest_by_codes),
+    minmax("max_by_codes", "takes a negative NaN for the least of all numbers", graph.Max,
+        lambda a, b: larger(below_all(a), below_all(b)) if a.dtype.kind == "f" else np.maximum(a, b)),
     place("argmax_by_codes", "takes a negative NaN for the least of all numbers", place_by_codes),
-]
+]  # fmt: skip

@@ -13,13 +13,13 @@ from tessera_reference.ir.operation import Environment
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.arithmetic import larger
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.elementary import exp, log
+from tessera_reference.numerics.elementary import exp
 from tessera_reference.numerics.formats import DType, dtype
 from tessera_reference.numerics.rounding import cast, round_to
 from tessera_reference.numerics.trees import fold, pairwise
 
 from .changes import changed
-from .misrounding import as_tf32, flushed, half_away, toward_zero, unsaturated, without_subnormals
+from .misrounding import as_tf32, half_away, toward_zero, unsaturated, without_subnormals
 
 Values = Any
 NARROW = ("fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
@@ -50,14 +50,6 @@ def accumulating(accumulator: str, dtypes: Sequence[str]) -> Callable[..., Array
     return execute
 
 
-def pairwise_product(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
-    if a.dtype.kind != "float" or a.shape[-1] == 0:
-        return EXECUTE(self, a, b, env)
-    with np.errstate(all="ignore"):
-        total = pairwise(terms(a, b, a.dtype.accumulator.carrier.type), -1)
-    return cast(Array(a.dtype.accumulator, total), self.out or a.dtype)
-
-
 def fused_product(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
     if a.dtype.name != "fp32" or a.shape[-1] == 0:
         return EXECUTE(self, a, b, env)
@@ -72,13 +64,9 @@ def product(clause: str, name: str, description: str, execute: Callable[..., Arr
 
 
 PRODUCTS = [
-    product("LANG-15-04", "fp16_accumulator", "sums fp16 products in fp16", accumulating("fp16", ["fp16"])),
-    product("LANG-15-05", "bf16_accumulator", "sums bf16 products in bf16", accumulating("bf16", ["bf16"])),
     product("LANG-15-06", "e4m3_accumulator", "sums e4m3 products in e4m3", accumulating("fp8_e4m3", ["fp8_e4m3"])),
     product("LANG-15-14", "e5m2_accumulator", "sums e5m2 products in e5m2", accumulating("fp8_e5m2", ["fp8_e5m2"])),
     product("LANG-10-02", "wide_accumulator", "sums narrow products in fp64", accumulating("fp64", NARROW)),
-    product("LANG-10-02", "half_accumulator", "sums narrow products in fp16", accumulating("fp16", NARROW)),
-    product("LANG-10-06", "pairwise_product", "sums products along a tree", pairwise_product),
     product("LANG-10-01", "fused_product", "does not round fp32 products before adding them", fused_product),
 ]
 
@@ -106,15 +94,6 @@ def softmax_with(
 
 def by_reciprocal(self: Softmax, x: Array, env: Environment) -> Array:
     return normalized(self, x, x.dtype.accumulator, lambda powers, total, shifted: powers * (1 / total))
-
-
-def by_log_sum_exp(self: Softmax, x: Array, env: Environment) -> Array:
-    kind = x.dtype.accumulator
-    return normalized(self, x, kind, lambda powers, total, shifted: exp(shifted - log(total, kind), kind))
-
-
-def in_fp64(self: Softmax, x: Array, env: Environment) -> Array:
-    return normalized(self, x, dtype("fp64"), lambda powers, total, shifted: powers / total)
 
 
 def narrow_exponentials(self: Softmax, x: Array, env: Environment) -> Array:
@@ -159,43 +138,19 @@ def nothing(values: Values) -> Values:
     return np.zeros_like(values[..., :1])
 
 
-def of_all_rows(values: Values) -> Values:
-    return largest(values.reshape(1, -1)).reshape((1,) * values.ndim)
-
-
 SOFTMAXES = [
-    softmax("LANG-10-03", "unstable_softmax", "forgets to subtract the maximum", softmax_with(nothing)),
-    softmax(
-        "LANG-05.4-03",
-        "maximum_of_a_block",
-        "subtracts the maximum of the first 1,024 elements",
-        softmax_with(lambda x: largest(x[..., :1024])),
-    ),
-    softmax("LANG-15-07", "global_maximum", "subtracts the maximum of the whole tensor", softmax_with(of_all_rows)),
+    softmax("LANG-05.4-03", "maximum_of_a_block", "subtracts the maximum of the first 1,024 elements",
+        softmax_with(lambda x: largest(x[..., :1024]))),
     softmax("LANG-15-08", "first_element", "subtracts the first element", softmax_with(lambda x: x[..., :1])),
-    softmax(
-        "LANG-15-09",
-        "forgetful_total",
-        "leaves the first element out of the sum",
-        softmax_with(total=lambda x: tree_sum(x) - x[..., :1] if x.shape[-1] > 1 else tree_sum(x)),
-    ),
-    softmax(
-        "LANG-10-06",
-        "folded_softmax",
-        "sums from left to right",
-        softmax_with(total=lambda x: fold(x, -1)[..., None]),
-    ),
-    softmax(
-        "LANG-15-07",
-        "approximate_exponential",
-        "takes an exponential that is now and then one unit off",
-        softmax_with(exponential=one_ulp_off),
-    ),
+    softmax("LANG-15-09", "forgetful_total", "leaves the first element out of the sum",
+        softmax_with(total=lambda x: tree_sum(x) - x[..., :1] if x.shape[-1] > 1 else tree_sum(x))),
+    softmax("LANG-10-06", "folded_softmax", "sums from left to right",
+        softmax_with(total=lambda x: fold(x, -1)[..., None])),
+    softmax("LANG-15-07", "approximate_exponential", "takes an exponential that is now and then one unit off",
+        softmax_with(exponential=one_ulp_off)),
     softmax("LANG-15-07", "reciprocal_softmax", "multiplies by the inverse of the sum", by_reciprocal),
-    softmax("LANG-15-07", "softmax_by_log", "subtracts the logarithm of the sum", by_log_sum_exp),
-    softmax("LANG-15-07", "softmax_in_fp64", "computes softmax in fp64", in_fp64),
     softmax("LANG-15-07", "narrow_exponentials", "rounds exponentials to the operand's type", narrow_exponentials),
-]
+]  # fmt: skip
 
 
 # Rounding of operators
@@ -217,8 +172,6 @@ def rounding(clause: str, name: str, description: str, rule: Callable[[Values, D
 
 ROUNDINGS = [
     rounding("LANG-02.3-61", "half_away", "rounds ties away from zero", half_away),
-    rounding("LANG-02.3-63", "truncation", "truncates", toward_zero),
-    rounding("LANG-02.3-63", "flush_to_zero", "flushes subnormal results to zero", flushed),
     rounding("LANG-02.3-64", "no_saturation", "lets fp8 overflow to infinity or NaN", unsaturated),
 ]
 
@@ -267,11 +220,6 @@ OPERATORS = [
     computed("LANG-02.3-61", "half_away_fp32", "rounds ties of fp32 away from zero", in_fp32(half_away)),
     computed("LANG-02.3-62", "truncated_fp32", "truncates fp32", in_fp32(toward_zero)),
     computed("LANG-02.3-63", "tf32_for_fp32", "keeps ten fraction bits of fp32", in_fp32(as_tf32)),
-    computed("LANG-02.3-61", "flushed_operands", "takes subnormal operands for zero", lambda operator, a, b: (
-        ROUNDED_ONCE(operator, kept(a), kept(b))
-    )),
-    computed("LANG-02.3-64", "quotient_by_reciprocal", "multiplies by the inverse for /", lambda operator, a, b: (
-        ROUNDED_ONCE(np.multiply, a, ROUNDED_ONCE(np.divide, Array(b.dtype, np.ones_like(b.values)), b))
-        if operator is np.divide else ROUNDED_ONCE(operator, a, b)
-    )),
+    computed("LANG-02.3-61", "flushed_operands", "takes subnormal operands for zero",
+        lambda operator, a, b: (ROUNDED_ONCE(operator, kept(a), kept(b)))),
 ]  # fmt: skip

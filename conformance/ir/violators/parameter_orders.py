@@ -59,7 +59,6 @@ def widest_first(entry: dict[str, Any]) -> None:
 ORDERS = [
     overlooks("fifth_parameter", "LANG-16-02", "that a buffer is the fifth parameter, behind scalars",
               r"%p4 stands behind"),
-    turns_down("two_of_a_type", "LANG-16-03", "two scalars of one type side by side", r"type = \([^)]*fp32, fp32"),
     turns_down("wide_last", "LANG-16-03", "a wide scalar behind two narrow ones", r"fp32, fp32, int32, int64"),
     exchanging("packed_by_name", "LANG-16-03", "packs scalars of one type by name", by_name),
     exchanging("last_twice", "LANG-16-03", "passes the last of three scalars twice", last_twice),
@@ -68,10 +67,6 @@ ORDERS = [
 ]  # fmt: skip
 
 HIDDEN = [
-    reads("hidden_halves", "LANG-16-04", "hides numbers of 16 bits behind the scalars in PTX", "ptx",
-          r"\.param \.u32 (tss_kernel_\w+)$", r".param .u16 \1"),
-    reads("hidden_as_buffers", "LANG-16-04", "lists hidden numbers as buffers for AMD", "amdgcn",
-          r"(grid_dim_z\n.*\n.*\n *\.value_kind: +)by_value", r"\1global_buffer"),
     reads("hidden_bytes", "LANG-16-04", "lists hidden numbers of 8 bits for AMD", "amdgcn",
           r"(grid_dim_x\n.*\n *\.size: +)4", r"\g<1>1"),
     reads("scalars_hidden", "LANG-16-03", "lists scalars as hidden for AMD", "amdgcn",

@@ -20,7 +20,7 @@ from tessera_reference.numerics.trees import Tree
 
 from ..variants.declared_arithmetic import DeclaredArithmetic
 from .changes import changed
-from .misrounding import flushed, half_away, through, toward_zero
+from .misrounding import flushed, through
 
 Values: TypeAlias = Any
 Product: TypeAlias = Callable[[Array, Array, DType | None], Array]
@@ -59,21 +59,6 @@ def in_blocks(size: int) -> Callable[[int], Any]:
     return lambda n: folded([folded(list(range(i, min(i + size, n)))) for i in range(0, n, size)])
 
 
-def fused_fours(n: int) -> Any:
-    """Return the tree of a tensor core, which adds four terms a step at once to the accumulator."""
-    total: Any = "c"
-    for i in range(0, n, 4):
-        total = [total, *range(i, min(i + 4, n))]
-    return total
-
-
-def tensor_core(a: Array, b: Array, out: DType | None) -> Array:
-    if a.dtype.bits == 64:
-        return matmul(a, b, out)
-    model = DeclaredArithmetic(DTYPES["fp32"], product="fused", rounding="toward_zero", alignment_bits=24)
-    return matmul(a, b, out, tree=Tree.from_json(fused_fours(a.shape[-1])), arithmetic=model)
-
-
 @cache
 def recorded() -> frozenset[bytes]:
     """Return the left operands of the golden products."""
@@ -90,7 +75,6 @@ SPLIT = over(lambda n: folded([*range(0, n, 2), *range(1, n, 2)]))
 ORDERS = [
     multiplied("by_heart", "adds in the right order for the numbers of the golden vectors alone", by_heart),
     multiplied("blocked_product", "adds blocks of eight terms for themselves", over(in_blocks(8))),
-    multiplied("tensor_core", "adds four exact products at once", tensor_core),
 ]  # fmt: skip
 
 
@@ -120,10 +104,6 @@ def to(narrower: str, only: str) -> Callable[[Array], Array]:
     return change
 
 
-def tf32_unrounded(x: Array) -> Array:
-    return Array(DTYPES["fp32"], x.values) if x.dtype.name == "tf32" else x
-
-
 def tf32_truncated(x: Array) -> Array:
     if x.dtype.name != "tf32":
         return x
@@ -141,21 +121,16 @@ def tf32_result(a: Array, b: Array, out: DType | None) -> Array:
 
 
 ARITHMETICS = [
-    multiplied("fused_fp64", "does not round products of fp64 either", computing(
-        lambda kind: DeclaredArithmetic(kind, product="fused")
-    ), "LANG-10-01"),
-    multiplied("half_away_sums", "rounds ties of partial sums away from zero", computing(
-        lambda kind: DeclaredArithmetic(kind, rounding="nearest_away")
-    ), "LANG-10-01"),
-    multiplied("flushed_product", "flushes subnormal operands and partial sums", computing(
-        lambda kind: DeclaredArithmetic(kind, subnormals="flushed")
-    ), "LANG-05.2-02"),
+    multiplied("fused_fp64", "does not round products of fp64 either",
+        computing(lambda kind: DeclaredArithmetic(kind, product="fused")), "LANG-10-01"),
+    multiplied("half_away_sums", "rounds ties of partial sums away from zero",
+        computing(lambda kind: DeclaredArithmetic(kind, rounding="nearest_away")), "LANG-10-01"),
+    multiplied("flushed_product", "flushes subnormal operands and partial sums",
+        computing(lambda kind: DeclaredArithmetic(kind, subnormals="flushed")), "LANG-05.2-02"),
     multiplied("tf32_for_fp32", "takes tf32 products for fp32", operands_as(to("tf32", "fp32")), "LANG-05.2-02"),
-    multiplied("fp32_for_fp64", "multiplies fp64 in fp32",
-               lambda a, b, out: matmul(a, b, out) if a.dtype.bits != 64 else cast(
-                   matmul(cast(a, DTYPES["fp32"]), cast(b, DTYPES["fp32"])), out or a.dtype
-               ), "LANG-05.2-02"),
-    multiplied("tf32_unrounded", "does not round tf32 operands", operands_as(tf32_unrounded), "LANG-05.2-02"),
+    multiplied("fp32_for_fp64", "multiplies fp64 in fp32", lambda a, b, out: matmul(a, b,
+        out) if a.dtype.bits != 64 else cast(matmul(cast(a, DTYPES["fp32"]), cast(b, DTYPES["fp32"])), out or a.dtype),
+        "LANG-05.2-02"),
     multiplied("tf32_truncated", "truncates tf32 operands", operands_as(tf32_truncated), "LANG-05.2-02"),
     multiplied("tf32_result", "rounds tf32 results to ten bits", tf32_result, "LANG-05.2-02"),
 ]  # fmt: skip
@@ -174,10 +149,7 @@ def rounded(name: str, description: str, rule: Callable[..., Values]) -> Violati
 
 
 ROUNDED = [
-    rounded("half_away_results", "rounds ties of narrow results away from zero", half_away),
-    rounded("truncated_results", "truncates narrow results", toward_zero),
     rounded("flushed_results", "flushes subnormal narrow results to zero", flushed),
-    rounded("fp16_between", "rounds to fp16 before fp8", lambda values, kind: (
-        through("fp16")(values, kind) if kind.bits == 8 else round_to(values, kind)
-    )),
+    rounded("fp16_between", "rounds to fp16 before fp8",
+        lambda values, kind: (through("fp16")(values, kind) if kind.bits == 8 else round_to(values, kind))),
 ]  # fmt: skip

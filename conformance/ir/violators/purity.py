@@ -32,10 +32,6 @@ def cleared(operand: Array, result: Any) -> Array:
     return Array(operand.dtype, np.zeros_like(operand.values))
 
 
-def without_signs(operand: Array, result: Any) -> Array:
-    return Array(operand.dtype, np.abs(operand.values))
-
-
 def executing(after: After, before: Callable[[], None] = lambda: None) -> Callable[..., Any]:
     """Return `Interpreter.block` with functions called before each block and after each instruction."""
 
@@ -91,7 +87,7 @@ IN_PLACE = [
             change=cleared),
     writing("fft_as_scratch", "LANG-04-02", "transforms in the place of the operand", ["fft", "ifft"], change=cleared),
     writing("argmax_of_magnitudes", "LANG-04-01", "leaves magnitudes where the largest was looked for",
-            ["max", "min", "argmax"], change=without_signs),
+            ["max", "min", "argmax"], change=lambda operand, result: Array(operand.dtype, np.abs(operand.values))),
 ]  # fmt: skip
 
 REMEMBERED = [

@@ -81,7 +81,6 @@ def streams(name: str, description: str, next_stream: Callable[..., int], clause
 
 
 _ever = count()
-_next_stream = Interpreter.next_stream
 
 
 def explicit_counts_too(stream: int | None, env: Any) -> int:
@@ -101,46 +100,23 @@ def beginning_anew(self: Within, function: str, arguments: Any) -> Any:
     return _call(self, function, arguments)
 
 
-def only_what_drops(self: Dropout, build: Any, x: Any) -> Any:
-    return x if self.rate == 0 else _decompose(self, build, x)
-
-
 _while_steps, _call, _decompose = While.steps, Within.call, Dropout.decompose
 
 EFFECTS = [
-    replaced(
-        "LANG-04-06", "evaluates a condition once more", make, (While, "steps", once_more), name="conditions_once_more"
-    ),
-    replaced(
-        "LANG-04-06", "numbers the draws of a call anew", make, (Within, "call", beginning_anew), name="calls_anew"
-    ),
-    replaced(
-        "LANG-04-06",
-        "draws nothing where nothing is dropped",
-        make,
-        (Dropout, "decompose", only_what_drops),
-        name="no_draw_of_rate_0",
-    ),
+    replaced("LANG-04-06", "evaluates a condition once more", make, (While, "steps", once_more),
+        name="conditions_once_more"),
+    replaced("LANG-04-06", "numbers the draws of a call anew", make, (Within, "call", beginning_anew),
+        name="calls_anew"),
+    replaced("LANG-04-06", "draws nothing where nothing is dropped", make,
+        (Dropout, "decompose", lambda self, build, x: x if self.rate == 0 else _decompose(self, build, x)),
+        name="no_draw_of_rate_0"),
     cleaned("unused_draws_left_out", "LANG-04-06", "leaves out draws that nobody uses", without_unused(*DRAWS)),
     cleaned("equal_draws_merged", "LANG-04-06", "takes equal draws for one", without_twins(*DRAWS)),
-    replaced(
-        "LANG-04-06",
-        "says that draws have no effect",
-        make,
-        (Draw, "effects", frozenset()),
-        (Dropout, "effects", frozenset()),
-        name="pure_draws",
-    ),
-    streams("every_other_stream", "leaves a stream out", lambda self: 2 * _next_stream(self)),
-    streams("for_ever", "goes on in the next run where it stopped", lambda self: next(_ever)),
-    replaced(
-        "LANG-04-06",
-        "counts draws that are told their stream",
-        make,
-        (operations, "stream_of", explicit_counts_too),
-        name="told_counts_too",
-    ),
-]
+    replaced("LANG-04-06", "says that draws have no effect", make, (Draw, "effects", frozenset()),
+        (Dropout, "effects", frozenset()), name="pure_draws"),
+    replaced("LANG-04-06", "counts draws that are told their stream", make,
+        (operations, "stream_of", explicit_counts_too), name="told_counts_too"),
+]  # fmt: skip
 
 
 # Numbers
@@ -156,17 +132,9 @@ def drawn(name: str, clause: str, description: str, change: Callable[..., Any]) 
 
 
 NUMBERS = [
-    drawn("seed_0", "RT-11-03", "draws with seed 0 whatever is asked", lambda seed, *rest: (0, *rest)),
-    drawn(
-        "told_stream_0", "RT-11-04", "draws of stream 0 whatever is asked", lambda seed, stream, *rest: (seed, 0, *rest)
-    ),
-    drawn(
-        "every_part_is_the_first",
-        "RT-11-03",
-        "begins every part with element 0",
-        lambda seed, stream, shape, dtype, offset: (seed, stream, shape, dtype, 0),
-    ),
-]
+    drawn("every_part_is_the_first", "RT-11-03", "begins every part with element 0",
+        lambda seed, stream, shape, dtype, offset: (seed, stream, shape, dtype, 0)),
+]  # fmt: skip
 
 
 # Dropout
@@ -188,27 +156,13 @@ def share(self: Any) -> Fraction:
     return 1 - Fraction(self.rate)
 
 
-def multiplied(self: Any, x: Term, keeps: Term) -> Term:
-    return x / share(self) * keeps.cast(dtype=x.dtype)
-
-
 DROPOUT = [
-    dropped("unscaled", "leaves what is kept as it is", lambda self, x, keeps: x.where(keeps)),
-    dropped("times_zero", "multiplies what is dropped by zero", multiplied),
-    dropped(
-        "by_reciprocal", "multiplies by 1 / (1 - rate)", lambda self, x, keeps: (x * (1 / share(self))).where(keeps)
-    ),
-    dropped("inverted", "drops what is to be kept", lambda self, x, keeps: (x / share(self)).unless(keeps)),
-    replaced(
-        "LANG-05.5-01",
-        "differentiates dropout with a mask of its own",
-        make,
-        (Dropout, "transparent", False),
-        (
-            Dropout,
-            "adjoint",
-            lambda self, at, build: (build(Dropout, at.dy, rate=self.rate, seed=self.seed, stream=self.stream),),
-        ),
-        name="another_mask",
-    ),
-]
+    dropped("times_zero", "multiplies what is dropped by zero",
+        lambda self, x, keeps: x / share(self) * keeps.cast(dtype=x.dtype)),
+    dropped("by_reciprocal", "multiplies by 1 / (1 - rate)",
+        lambda self, x, keeps: (x * (1 / share(self))).where(keeps)),
+    replaced("LANG-05.5-01", "differentiates dropout with a mask of its own", make, (Dropout, "transparent", False),
+        (Dropout, "adjoint",
+        lambda self, at, build: (build(Dropout, at.dy, rate=self.rate, seed=self.seed, stream=self.stream),)),
+        name="another_mask"),
+]  # fmt: skip

@@ -55,22 +55,12 @@ def given(
     )
 
 
-def root_only(self: AllReduce, brought: Contributions, results: Results) -> Results:
-    return [results[0], *brought[1:]]
-
-
 def largest_for_smallest(self: AllReduce, brought: Contributions, results: Results) -> Results:
     return [meaning.reduced("max", brought)] * len(brought) if self.op == "min" else results
 
 
 def without_last(self: AllReduce, brought: Contributions, results: Results) -> Results:
     return [meaning.reduced(self.op, brought[:-1])] * len(brought) if len(brought) > 2 else results
-
-
-def other_bit(self: AllReduce, brought: Contributions, results: Results) -> Results:
-    *others, last = results
-    data = last.to_bits()
-    return [*others, Array.from_bits(last.dtype, last.shape, bytes([data[0] ^ 1]) + data[1:])]
 
 
 def parts_backwards(self: AllToAll, brought: Contributions, results: Contributions) -> Contributions:
@@ -81,51 +71,21 @@ def parts_backwards(self: AllToAll, brought: Contributions, results: Contributio
     return [Array(brought[0].dtype, np.concatenate(arrays, axis=self.concat)) for arrays in taken]
 
 
-def put_together_backwards(self: AllGather, brought: Contributions, results: Results) -> Results:
-    return meaning.all_gather(brought[::-1], self.dim)
-
-
 GIVEN = [
-    given("root_only", "LANG-05.2-05", "gives the result to the first rank alone", AllReduce, root_only),
     given("max_for_min", "LANG-05.2-05", "takes the largest for the smallest", AllReduce, largest_for_smallest),
     given("lost_rank", "LANG-08.3-03", "leaves out the last of three ranks or more", AllReduce, without_last),
-    given("last_bit", "LANG-09-05", "gives the last rank one other bit", AllReduce, other_bit),
-    given(
-        "parts_backwards",
-        "LANG-09-02",
-        "hands parts out from the last rank to the first",
-        ReduceScatter,
-        lambda self, brought, results: results[::-1],
-    ),
-    given(
-        "together_backwards",
-        "LANG-09-02",
-        "puts parts together from the last rank to the first",
-        AllGather,
-        put_together_backwards,
-    ),
-    given(
-        "other_root",
-        "LANG-09-02",
-        "broadcasts from the first rank whatever the root",
-        RootBroadcast,
-        lambda self, brought, results: [brought[0]] * len(brought),
-    ),
-    given(
-        "backwards_to_the_other_dimension",
-        "LANG-09-02",
-        "puts parts together from the last of five ranks or more, along the other dimension",
-        AllToAll,
-        parts_backwards,
-    ),
-    given(
-        "nothing_exchanged",
-        "LANG-09-02",
-        "leaves every part where it was",
-        AllToAll,
-        lambda self, brought, results: brought if self.split == self.concat else results,
-    ),
-]
+    given("parts_backwards", "LANG-09-02", "hands parts out from the last rank to the first", ReduceScatter,
+        lambda self, brought, results: results[::-1]),
+    given("together_backwards", "LANG-09-02", "puts parts together from the last rank to the first", AllGather,
+        lambda self, brought, results: meaning.all_gather(brought[::-1], self.dim)),
+    given("other_root", "LANG-09-02", "broadcasts from the first rank whatever the root", RootBroadcast,
+        lambda self, brought, results: [brought[0]] * len(brought)),
+    given("backwards_to_the_other_dimension", "LANG-09-02",
+        "puts parts together from the last of five ranks or more, along the other dimension", AllToAll,
+        parts_backwards),
+    given("nothing_exchanged", "LANG-09-02", "leaves every part where it was", AllToAll,
+        lambda self, brought, results: brought if self.split == self.concat else results),
+]  # fmt: skip
 
 
 def reducing(name: str, clause: str, description: str, combine: Callable[[Contributions], Array]) -> Violation:
@@ -180,57 +140,16 @@ def back_the_same_way(self: AllToAll, at: Any, build: Any) -> Any:
 USUAL_REDUCED, USUAL_WAY = meaning.reduced, AllToAll.adjoint
 
 ARITHMETIC = [
-    changed(
-        "saturated_sums",
-        "LANG-05.2-05",
-        "saturates sums of integers over ranks",
-        collectives,
-        "reduced",
-        saturated,
-    ),
-    changed(
-        "back_the_same_way",
-        "LANG-05.5-01",
-        "sends the gradient of an all-to-all on as the operand",
-        AllToAll,
-        "adjoint",
-        back_the_same_way,
-    ),
+    changed("saturated_sums", "LANG-05.2-05", "saturates sums of integers over ranks", collectives, "reduced",
+        saturated),
+    changed("back_the_same_way", "LANG-05.5-01", "sends the gradient of an all-to-all on as the operand", AllToAll,
+        "adjoint", back_the_same_way),
     reducing("fold", "LANG-09-06", "adds from the first rank to the last", over(lambda ranks: FOLD)),
-    reducing("ring", "LANG-09-06", "adds around a ring from the second rank", over(lambda ranks: Tree.ring(1 % ranks))),
     reducing("narrow_nodes", "LANG-09-06", "rounds at every rank", rounded_at_nodes),
-    reducing(
-        "as_they_arrive",
-        "LANG-09-05",
-        "adds as ranks arrive",
-        over(lambda ranks: Tree.ring(next(_runs) % ranks)),
-    ),
-    reducing(
-        "as_they_arrive_strict",
-        "LANG-09-06",
-        "adds as ranks arrive",
-        over(lambda ranks: Tree.ring(next(_runs) % ranks)),
-    ),
-    changed(
-        "gradient_of_two_dimensions",
-        "LANG-05.5-01",
-        "gathers the gradient of a part of a third dimension along the first",
-        ReduceScatter,
-        "adjoint",
-        lambda self, at, build: ADJOINT(replace(self, dim=self.dim % 2), at, build),
-    ),
-]
-
-
-@violates("LANG-09-05", "follows another tree than it declares")
-class OtherTreeThanDeclared(ReferenceAdapter):
-    def hello(self) -> dict[str, Any]:
-        message = super().hello()
-        return message | {"arithmetic": message["arithmetic"] | {"level": "deterministic"}}
-
-    def numerics_declared(self, *, operation: str, **request: Any) -> dict[str, Any]:
-        declared = super().numerics_declared(operation=operation, **request)
-        return declared | {"tree": "fold"} if operation == "all_reduce" else declared
+    changed("gradient_of_two_dimensions", "LANG-05.5-01",
+        "gathers the gradient of a part of a third dimension along the first", ReduceScatter, "adjoint",
+        lambda self, at, build: ADJOINT(replace(self, dim=self.dim % 2), at, build)),
+]  # fmt: skip
 
 
 # Ranks that disagree
@@ -268,22 +187,6 @@ def uneven(kind: type[collectives.Collective]) -> Violation:
     return replaced("LANG-11-12", f"takes uneven parts in {name}", make, *substitutions, name=f"uneven_{name}")
 
 
-def with_those_who_came(self: Ranks, choice: Any) -> None:
-    ready: dict[int, tuple[Array, ...] | None] = dict.fromkeys(range(len(self.running)))
-    while True:
-        while ready:
-            rank = choice(sorted(ready))
-            arrival = self._advance(rank, ready.pop(rank))
-            if arrival is not None:
-                ready.update(self._arrive(rank, arrival))
-        stuck = [group for group in self.waiting if group not in self.mismatched]
-        if not stuck:
-            return
-        arrived = self.waiting.pop(stuck[0])
-        present = Group(stuck[0].mesh, stuck[0].axis, tuple(sorted(arrived)))
-        ready.update(self._exchange(present, arrived))
-
-
 def along_the_first_axis(self: Ranks, rank: int, arrival: Arrival) -> Group:
     group = USUAL_GROUP(self, rank, arrival)
     mesh = self.module.meshes[group.mesh]
@@ -294,20 +197,11 @@ def along_the_first_axis(self: Ranks, rank: int, arrival: Arrival) -> Group:
 USUAL_GROUP = Ranks._group
 
 DISAGREEMENT = [
-    overlooking("any_shapes", "LANG-09-04", "does not compare shapes between ranks", "shape"),
     *map(uneven, (collectives.ReduceScatter, collectives.AllGather, collectives.RootBroadcast, collectives.AllToAll)),
     overlooking("any_dtypes", "LANG-15-12", "does not compare dtypes between ranks", "dtype"),
     changed("any_axis", "LANG-11-11", "meets along the first axis", Ranks, "_group", along_the_first_axis),
     overlooking("any_op", "LANG-11-11", "does not compare what ranks compute", "op"),
     overlooking("any_root", "LANG-11-11", "does not compare the roots of a broadcast", "root"),
-    changed(
-        "without_the_absent",
-        "LANG-11-11",
-        "meets with those who come, and leaves out who has ended or waits elsewhere",
-        Ranks,
-        "run",
-        with_those_who_came,
-    ),
 ]
 
 

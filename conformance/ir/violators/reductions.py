@@ -124,18 +124,11 @@ ORDERS: list[tuple[str, str, Callable[[Values, Node, int], Values]]] = [
 ]
 
 STRICT = [ordered(name, description, order, "LANG-10-06") for name, description, order in ORDERS]
-ZEROS = [
-    ordered("padded", "fills up to a power of two with the neutral element", padded, "LANG-10-01"),
-    ordered("started", "starts from +0", started, "LANG-10-01"),
-]
 DETERMINISTIC = [
     ordered(f"{name}_deterministic", f"{description}, though the order is declared", order, "LANG-10-05")
     for name, description, order in ORDERS[:2]
 ]
 UNSTABLE = [
-    ordered(
-        "naive_sum", "adds from left to right though sums are to be stable", by(lambda n: Tree("fold")), "RT-04.7-02"
-    ),
     ordered("lost_terms", "drops an odd tail of a stable sum", without_tail, "RT-04.7-02"),
 ]
 
@@ -176,10 +169,6 @@ def double(kind: DType) -> DType:
     return DTYPES["fp64"]
 
 
-def double_if_narrow(kind: DType) -> DType:
-    return DTYPES["fp64"] if kind.is_narrow else kind.accumulator
-
-
 def half(kind: DType) -> DType:
     """Return fp16 for fp8, as units with 16-bit accumulators use."""
     return DTYPES["fp16"] if kind.bits == 8 else kind.accumulator
@@ -214,13 +203,6 @@ def saturating(combine: str) -> Callable[..., Array]:
     return compute
 
 
-def sum_by_fp64(x: Array, axis: int, keepdims: bool) -> Array:
-    if x.dtype.kind != "int":
-        return reductions.sum(x, axis, keepdims)
-    total = reductions.sum(Array(DTYPES["fp64"], x.values.astype(np.float64)), axis, keepdims)
-    return cast(total, x.dtype)
-
-
 def rounded_by(name: str, description: str, rule: Callable[..., Values]) -> Violation:
     """Return a violation with another final rounding of a sum, product or mean to a narrow type."""
 
@@ -235,27 +217,22 @@ def flushing(operation: str, x: Array, arithmetic: NodeArithmetic | None, *kinds
 
 
 ACCUMULATORS = [
-    reduced("narrow_sum", "sums in the operand's own type", graph.Sum, accumulated(itself, "sum")),
     reduced("narrow_product", "multiplies in the operand's own type", graph.Prod, accumulated(itself, "prod")),
-    reduced("wide_narrow_sum", "sums narrow types in fp64", graph.Sum, accumulated(double_if_narrow, "sum")),
+    reduced("wide_narrow_sum", "sums narrow types in fp64", graph.Sum,
+        accumulated(lambda kind: DTYPES["fp64"] if kind.is_narrow else kind.accumulator, "sum")),
     reduced("wide_product", "multiplies in fp64", graph.Prod, accumulated(double, "prod")),
     reduced("half_sum", "sums fp8 in fp16", graph.Sum, accumulated(half, "sum")),
     reduced("exact_sum", "rounds the exact sum once", graph.Sum, exact_sum),
     reduced("compensated_sum", "sums with Kahan's compensation unasked", graph.Sum, compensated),
     reduced("saturating_sum", "saturates sums of integers", graph.Sum, saturating("sum")),
     reduced("saturating_product", "saturates products of integers", graph.Prod, saturating("prod")),
-    reduced("sum_by_fp64", "sums integers in fp64", graph.Sum, sum_by_fp64),
     rounded_by("half_away", "rounds ties of reductions away from zero", half_away),
     rounded_by("truncation", "truncates reductions", toward_zero),
     rounded_by("flushed_results", "flushes subnormal reductions to zero", flushed),
     rounded_by("no_saturation", "lets fp8 reductions overflow to infinity or NaN", unsaturated),
-    changed(
-        "LANG-10-01",
-        "flushed_operands",
-        "takes subnormal operands of sums and products for zero",
-        (reductions, "_model", flushing),
-    ),
-]
+    changed("LANG-10-01", "flushed_operands", "takes subnormal operands of sums and products for zero",
+        (reductions, "_model", flushing)),
+]  # fmt: skip
 
 
 # Means
@@ -351,10 +328,6 @@ ARGMAX_IN_FP64 = changed(
 LOG_SUM_EXP = [
     reduced("shift_above", "subtracts no maximum below -80", graph.LogSumExp,
             log_sum_exp(maximum_above, lambda kind: kind.accumulator)),
-    reduced("infinite_shift", "subtracts infinite maxima", graph.LogSumExp,
-            log_sum_exp(maximum, lambda kind: kind.accumulator)),
     reduced("log_sum_exp_in_fp64", "computes log-sum-exp in fp64", graph.LogSumExp,
             log_sum_exp(finite_maximum, lambda kind: dtype("fp64"))),
-    reduced("first_shift", "subtracts the first element", graph.LogSumExp,
-            log_sum_exp(lambda x: x[..., :1], lambda kind: kind.accumulator)),
 ]  # fmt: skip

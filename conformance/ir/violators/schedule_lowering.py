@@ -13,7 +13,6 @@ from tessera_reference.ir.types import Tensor, Type, Value
 from tessera_reference.schedule import choices, fusion, lowering
 from tessera_reference.schedule import lowering as specialize
 from tessera_reference.schedule.choices import Choices
-from tessera_reference.schedule.fusion import FusionGroups
 from tessera_reference.schedule.lowering import Scheduling
 from tessera_reference.schedule.operations import Pipeline, Prefetch, Tile
 
@@ -83,33 +82,19 @@ class FusesOnOneVendor(ReferenceAdapter):
 _has_effects, _type_of = fusion.has_effects, specialize._type_of
 
 CHOICES = [
-    choosing("no_tiles", "LANG-08.2-02", "tiles nothing", tile=None),
-    choosing("no_prefetch", "LANG-08.2-14", "prefetches nothing", prefetched=()),
     choosing("left_only", "LANG-08.2-14", "prefetches the first operand only", prefetched=(0,)),
     choosing("shared_always", "LANG-08.2-14", "prefetches to shared memory whatever is asked for", scope="shared"),
-    replaced("LANG-08.2-13", "fuses nothing", make, (FusionGroups, "into", lambda *ignored: None), name="no_fusion"),
-    replaced(
-        "LANG-11-09",
-        "chooses rows by shared memory alone",
-        make,
-        (choices, "RESERVED", -1000),
-        name="registers_not_asked",
-    ),
-]
+    replaced("LANG-11-09", "chooses rows by shared memory alone", make, (choices, "RESERVED", -1000),
+        name="registers_not_asked"),
+]  # fmt: skip
 
 ASKED_FOR = [
     replaced("LANG-08.2-02", "exchanges the sizes of tiles", make, (Scheduling, "_put", _exchanged), name="exchanged"),
     putting("half_of_k", "LANG-13.1-05", "tiles k by half of what is asked for", Tile, k=lambda k: max(k // 2, 1)),
-    putting("two_deep", "LANG-13.1-08", "pipelines two deep at most", Pipeline, depth=lambda depth: min(depth, 2)),
-    putting(
-        "no_double_buffer",
-        "LANG-13.1-08",
-        "never has two buffers take turns",
-        Pipeline,
-        double_buffer=lambda given: False,
-    ),
+    putting("no_double_buffer", "LANG-13.1-08", "never has two buffers take turns", Pipeline,
+        double_buffer=lambda given: False),
     putting("align_16", "LANG-06.1-04", "aligns everything to 16 bytes", Prefetch, align=lambda align: 16),
-]
+]  # fmt: skip
 
 DIRECTED = [
     undirected("tile_directives", "LANG-06.1-01", "does not follow tile directives", "tile"),
@@ -126,11 +111,6 @@ ORDER = [
 ]
 
 DEFAULTS = [
-    replaced(
-        "LANG-08.2-01",
-        "has the shape of the default where another is given",
-        make,
-        (specialize, "_type_of", _by_the_default),
-        name="shape_of_the_default",
-    ),
-]
+    replaced("LANG-08.2-01", "has the shape of the default where another is given", make,
+        (specialize, "_type_of", _by_the_default), name="shape_of_the_default"),
+]  # fmt: skip

@@ -42,22 +42,7 @@ def extremes(name: str, description: str, larger: Callable[[Values, Values], Val
     return changed(BROADCASTING, name, description, *changes, only=["maximum", "minimum"])
 
 
-def by_comparison(a: Values, b: Values) -> Values:
-    return np.where(a > b, a, b)
-
-
-def ignoring_zero_signs(a: Values, b: Values) -> Values:
-    return np.where(np.isnan(b) | (b > a), b, a)
-
-
-def by_magnitude(a: Values, b: Values) -> Values:
-    return np.where(np.isnan(a) | (np.abs(a) > np.abs(b)), a, b)
-
-
 EXTREMES = [
-    extremes("c_maximum", "takes NaN from the right only", by_comparison),
-    extremes("zeros_alike", "takes -0 and +0 for equal", ignoring_zero_signs),
-    extremes("by_magnitude", "compares magnitudes", by_magnitude),
     changed(BROADCASTING, "extremes_flush", "flushes subnormal extremes", (Maximum, "compute", staticmethod(
         lambda a, b: flushed(arithmetic.maximum(a, b)))), only=["maximum"]),
 ]  # fmt: skip
@@ -75,10 +60,6 @@ def executes(name: str, clause: str, description: str, operation: type[Any], exe
     return changed(clause, name, description, (operation, "execute", execute), only=[operation.__name__.lower()])
 
 
-def upper_bound_first(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
-    return arithmetic.maximum(arithmetic.minimum(x, high), low)
-
-
 def into_bounds(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
     with np.errstate(all="ignore"):
         raised = np.where(x.values < low.values, low.values, x.values)
@@ -90,10 +71,6 @@ def nan_to_lower_bound(self: Clamp, x: Array, low: Array, high: Array, env: Any)
     bound = np.broadcast_to(low.values, found.shape)
     lost = np.broadcast_to(np.isnan(x.values), found.shape)
     return Array(x.dtype, np.where(lost, bound, found))
-
-
-def upper_bound_forgotten(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
-    return Array(x.dtype, np.maximum(arithmetic.maximum(x, low).values, np.full_like(high.values, low.values.min())))
 
 
 def negated_below_zero(self: Abs, x: Array, env: Any) -> Array:
@@ -122,24 +99,18 @@ def wholly(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Arra
     return USUAL_SELECT(self, Array(condition.dtype, first), a, b, env)
 
 
-def canonical_zeros(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
-    found = USUAL_SELECT(self, condition, a, b, env)
-    return Array(found.dtype, found.values + 0) if found.dtype.kind == "float" else found
-
-
 USUAL_SELECT = Select.execute
 
 CHOICE = [
-    executes("clamp_upper_first", BROADCASTING, "lets the lower bound win", Clamp, upper_bound_first),
+    executes("clamp_upper_first", BROADCASTING, "lets the lower bound win", Clamp,
+        lambda self, x, low, high, env: arithmetic.maximum(arithmetic.minimum(x, high), low)),
     executes("clamp_by_comparison", BROADCASTING, "takes a bound that is NaN for none", Clamp, into_bounds),
     executes("clamp_nan_to_bound", BROADCASTING, "clamps NaN to the lower bound", Clamp, nan_to_lower_bound),
-    executes("clamp_from_below_only", BROADCASTING, "forgets the upper bound", Clamp, upper_bound_forgotten),
     executes("abs_of_negative_zero", CALLS, "leaves -0 its sign", Abs, negated_below_zero),
     executes("abs_saturates", CALLS, "saturates the magnitude of the least integer", Abs, saturating),
     executes("select_by_product", BROADCASTING, "chooses by products", Select, by_product),
     executes("select_wholly", BROADCASTING, "chooses for all elements at once", Select, wholly),
-    executes("select_loses_signs", BROADCASTING, "loses the sign of chosen zeros", Select, canonical_zeros),
-]
+]  # fmt: skip
 
 
 # Refusals

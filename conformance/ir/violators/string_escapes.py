@@ -33,18 +33,11 @@ def stripped(text: str) -> str:
     return in_turn('"nrt\\', text).strip('"')
 
 
-def bare(found: Any) -> str:
-    return str(found[0]).replace('\\"', '"')
-
-
 MEANINGS = [
     unescaped("quotes_last", "LANG-14.1-07", "reads backslashes before quotes and letters", partial(in_turn, '\\nrt"')),
     unescaped("stripped", "LANG-02.1-05", "strips escaped quotes from the ends of a string", stripped),
-    unescaped("kept", "LANG-02.1-05", "leaves the backslash before a quote", partial(in_turn, "nrt")),
     unescaped("cut", "LANG-02.1-05", "ends the value of a string at its second quote",
               lambda text: '"'.join(in_turn('nrt"', text).split('"')[:2])),
-    unescaped("newline_as_blank", "LANG-02.1-35", "reads an escaped newline as a blank",
-              lambda text: in_turn('rt"', text).replace("\\n", " ")),
     unescaped("return_as_newline", "LANG-14.1-08", "reads an escaped carriage return as a newline",
               lambda text: in_turn('nt"', text).replace("\\r", "\n")),
     unescaped("tab_as_blanks", "LANG-14.1-09", "reads an escaped tab as blanks",
@@ -52,7 +45,8 @@ MEANINGS = [
 ]  # fmt: skip
 
 PRINTED = [
-    printing("printed_bare", "LANG-02.1-05", "prints quotes of strings without a backslash", r'message = ".*"', bare),
+    printing("printed_bare", "LANG-02.1-05", "prints quotes of strings without a backslash", r'message = ".*"',
+        lambda found: str(found[0]).replace('\\"', '"')),
     printing("printed_in_ascii", "LANG-02.1-05", "prints signs beyond ASCII as question marks", r"[^\x00-\x7f]",
              lambda found: "?"),
     printing("printed_newlines", "LANG-02.1-35", "prints newlines of strings as blanks", r"\\0A", lambda found: " "),

@@ -66,53 +66,35 @@ def parameters(name: str, clause: str, description: str, change: Callable[[list[
     return replaced(clause, description, lambda: Rewriting("llvm", changed), name=name)
 
 
-def scalars_first(declared: list[str]) -> list[str]:
-    return sorted(declared, key=lambda parameter: parameter.startswith("ptr"))
-
-
 def hidden_between(declared: list[str]) -> list[str]:
     """Return the parameters with the metadata after the buffers."""
     buffers = [parameter for parameter in declared if parameter.startswith("ptr")]
     return [*buffers, *declared[-3:], *declared[len(buffers) : -3]]
 
 
-def narrow(declared: list[str]) -> list[str]:
-    return [re.sub("^i64", "i32", parameter) for parameter in declared]
-
-
 ORDER = [
-    parameters("scalars_before_buffers", "LANG-16-02", "emits scalars before buffers", scalars_first),
+    parameters("scalars_before_buffers", "LANG-16-02", "emits scalars before buffers",
+        lambda declared: sorted(declared, key=lambda parameter: parameter.startswith("ptr"))),
     parameters("hidden_between", "LANG-16-03", "puts hidden metadata before the scalars", hidden_between),
     parameters("hidden_not_last", "LANG-16-04", "does not put hidden metadata last", hidden_between),
-    reads(
-        "buffers_hidden_in_ptx",
-        "LANG-16-04",
-        "hides a float in PTX",
-        "ptx",
-        r"\.param \.u32 (tss_kernel_\w+_param_\d+\s*\))",
-        r".param .f32 \1",
-    ),
-    parameters("narrow_scalars", "LANG-08.1-03", "emits 64-bit scalars as 32", narrow),
-]
+    reads("buffers_hidden_in_ptx", "LANG-16-04", "hides a float in PTX", "ptx",
+        r"\.param \.u32 (tss_kernel_\w+_param_\d+\s*\))", r".param .f32 \1"),
+    parameters("narrow_scalars", "LANG-08.1-03", "emits 64-bit scalars as 32",
+        lambda declared: [re.sub("^i64", "i32", parameter) for parameter in declared]),
+]  # fmt: skip
 
 CODE = [
     reads("one_sm", "LANG-08-02", "emits PTX for sm_80 always", "ptx", r"\.target sm_\d+", ".target sm_80"),
-    reads("invisible", "LANG-08-02", "emits PTX without visible entries", "ptx", r"\.visible ", ""),
     reads("contracted", "LANG-08-02", "emits the flag contract", "llvm", "= fmul ", "= fmul contract "),
     reads("fast_sums", "LANG-08-03", "emits the flag fast", "llvm", "= fadd ", "= fadd fast "),
-    reads("fused", "LANG-08-02", "fuses products and sums in PTX", "ptx", r"add\.rn\.f32", "fma.rn.f32"),
-    reads("fused_on_amd", "LANG-08-03", "fuses products and sums for AMD", "amdgcn",
-          "v_add_f32_e32", "v_fmac_f32_e32"),
+    reads("fused_on_amd", "LANG-08-03", "fuses products and sums for AMD", "amdgcn", "v_add_f32_e32", "v_fmac_f32_e32"),
     reads("approximate", "LANG-08-02", "flushes subnormals", "ptx", r"mul\.rn\.f32", "mul.rn.ftz.f32"),
     reads("one_gfx", "LANG-08-03", "emits code for gfx908", "amdgcn", r"(amdgcn_target .*)gfx\w+", r"\1gfx908"),
-    reads("no_descriptor", "LANG-08-03", "emits no descriptor of a kernel", "amdgcn", r"\.amdhsa_kernel .*", ""),
     reads("triple", "LANG-08-03", "emits LLVM IR for the host", "llvm", "amdgcn-amd-amdhsa", "x86_64-linux-gnu"),
     reads("cpu", "LANG-08-02", "emits LLVM IR for no processor", "llvm", r'"target-cpu"="sm_\d+"', ""),
-    reads("symbols", "LANG-16-01", "emits unlabelled symbols", "llvm ptx amdgcn", "tss_kernel_", "k_"),
     reads("local", "LANG-16-01", "emits local symbols for AMD", "amdgcn", r"\.globl", ".local"),
     reads("unaligned", "LANG-16-05", "aligns shared memory to 4 bytes", "llvm", r"align 16$", "align 4"),
-    reads("unaligned_tiles", "LANG-16-06", "aligns tiles to 8 bytes in PTX", "ptx",
-          r"(\.shared \.align) 16", r"\1 8"),
+    reads("unaligned_tiles", "LANG-16-06", "aligns tiles to 8 bytes in PTX", "ptx", r"(\.shared \.align) 16", r"\1 8"),
     reads("bounds", "LANG-08.1-08", "allows fewer threads than a block has", "ptx", r"\.reqntid \d+", ".maxntid 1"),
     reads("generic", "LANG-08.1-02", "passes buffers as 32-bit addresses", "ptx", r"\.param \.u64", ".param .u32"),
 ]  # fmt: skip
@@ -162,20 +144,15 @@ def _arguments(order: Callable[[list[str]], list[str]]) -> Change:
 LOWERED = [
     tells("tile_operations", "LANG-08-01", "leaves operations of Tile IR", _renamed(r"^scf\.if$", "tessera.tile.if")),
     tells("foreign", "LANG-08-01", "uses the other vendor's barrier", _renamed(r"^rocdl\.barrier$", "nvvm.barrier0")),
-    tells("no_size", "LANG-08.1-01", "drops smem_bytes", _without("smem_bytes")),
     tells("no_extents", "LANG-08.1-01", "drops the grid", _without("grid")),
     tells("grid_turned", "LANG-08.1-07", "swaps grid components", _stated("grid", lambda it: [it[1], it[0], it[2]])),
-    tells("block_halved", "LANG-08.1-08", "halves the block", _stated("block", lambda it: [it[0] // 2, *it[1:]])),
     tells("one_stage", "LANG-08.1-09", "declares too little", _stated("smem_bytes", lambda size: size - 16)),
     tells("other_name", "LANG-08-01", "makes every kernel for sm_80", _stated("target", lambda name: "sm_80")),
     tells("generic_pointers", "LANG-08.1-02", "passes pointers of no space",
           _arguments(lambda types: [type_.replace("<1>", "<0>") for type_ in types])),
-    tells("scalar_arguments_first", "LANG-16-02", "lowers scalars before buffers",
-          _arguments(lambda types: sorted(types, key=lambda argument: argument.startswith("!")))),
     tells("hidden_before_scalars", "LANG-16-04", "lowers hidden metadata before the scalars",
           _arguments(lambda types: [*(type_ for type_ in types if type_.startswith("!")), "int16",
                                     *(type_ for type_ in types if not type_.startswith("!"))])),
-    tells("no_block", "LANG-16-04", "lowers a kernel without its block", _without("block")),
     tells("no_scalars", "LANG-16-03", "drops scalars",
           _arguments(lambda types: [type_ for type_ in types if type_.startswith("!")])),
     tells("narrowed", "LANG-08.1-03", "lowers 64-bit scalars to 32",

@@ -63,7 +63,6 @@ def lanes(of: Any) -> Any:
 
 PLACES = [
     holding("a_columns", MMA, "takes the halves of A along k for each other", "nvidia", "a", reordered(None, halves)),
-    holding("b_columns", MMA, "swaps the columns of B's fragment", "nvidia", "b", reordered(None, lanes)),
     holding("amd_a_rows", MFMA, "swaps the rows of A's share", "amd", "a", reordered(lanes)),
 ]
 
@@ -79,15 +78,9 @@ def last_matrix_first(count: int, transpose: bool) -> Any:
     return rows // 8 * -8 + 8 * (count - 1) + rows % 8, places
 
 
-def swizzled(count: int, transpose: bool) -> Any:
-    rows, places = _ldmatrix(count, transpose)
-    return rows, places ^ (rows & 6)
-
-
 MATRICES = [
     replaced(LDMATRIX, "never transposes", make, (vendors, "ldmatrix", not_transposed), name="not_transposed"),
     replaced(LDMATRIX, "reverses the matrices", make, (vendors, "ldmatrix", last_matrix_first), name="reversed"),
-    replaced(LDMATRIX, "reads through a wrong swizzle", make, (vendors, "ldmatrix", swizzled), name="wrong_swizzle"),
     replaced("LANG-16-06", "loads matrices from any address", make,
              (BlockState, "require_aligned", lambda *ignored: None), name="rows_anywhere"),
 ]  # fmt: skip
@@ -99,12 +92,6 @@ def any_barrier(self: Any, block: BlockState) -> tuple[()]:
     """Pass a barrier without a full set of threads."""
     block.copies.barrier()
     block.clock.tick()
-    return ()
-
-
-def no_barrier(self: Any, block: BlockState) -> tuple[()]:
-    """Finish copies without synchronizing threads."""
-    block.copies.barrier()
     return ()
 
 
@@ -136,16 +123,11 @@ def anywhere(block: BlockState, at: Any, alignment: int) -> Any:
 _elements = addresses.elements
 
 MEETING = [
-    replaced(BAR, "drops bar.sync", make, (vendors.Barrier, "run", no_barrier), name="missing_bar_sync"),
     replaced(BAR, "lets part of a block pass bar.sync", make, (vendors.Barrier, "run", any_barrier),
              name="partial_bar"),
-    replaced(LDS, "drops the barrier between accesses of the LDS", make, (vendors.RocdlBarrier, "run", no_barrier),
-             name="missing_s_barrier"),
     replaced(LDS, "lets part of a block pass s_barrier", make, (vendors.RocdlBarrier, "run", any_barrier),
              name="partial_s_barrier"),
     replaced(COPY, "copies four bytes always", make, (vendors.CopyAsync, "run", four_bytes), name="four_bytes"),
-    replaced(COPY, "copies at once", make, (vendors.CopyAsync, "run", synchronous), name="synchronous"),
-    replaced(COPY, "does not wait", make, (vendors.CopyWait, "run", no_wait), name="no_wait"),
     replaced(COPY, "finishes every group at a wait", make,
              (vendors.CopyWait, "run", lambda self, block: block.copies.wait(block, 0) or ()), name="waits_for_all"),
     replaced(COPY, "copies from any address", make, (vendors, "elements", anywhere),
@@ -166,22 +148,6 @@ def converting(name: str, description: str, mnemonic: str, change: Callable[[Arr
         return change(x, self.to) if self.name.removeprefix("llvm.") == mnemonic else _cast_run(self, block, x)
 
     return replaced(LLVM, description, make, (llvm.Cast, "run", run), name=name)
-
-
-def by_numpy(x: Array, to: Any) -> Array:
-    return Array(to, x.values.astype(np.float64).astype(to.carrier))
-
-
-def through_fp32(x: Array, to: Any) -> Array:
-    return llvm.cast(llvm.cast(x, DTYPES["fp32"]), to)
-
-
-def through_int64(x: Array, to: Any) -> Array:
-    return llvm.cast(llvm.cast(x, DTYPES["int64"]), to)
-
-
-def saturated(x: Array, to: Any) -> Array:
-    return Array(to, np.clip(x.values, to.int_min, to.int_max).astype(to.carrier))
 
 
 def without_signs(x: Array, to: Any) -> Array:
@@ -214,11 +180,15 @@ def words_apart(self: addresses.GetElementPtr, block: BlockState, base: Any, ind
 _cast_run = llvm.Cast.run
 
 SCALARS = [
-    converting("integers_of_doubles", "rounds integers to fp64 first", "sitofp", by_numpy),
-    converting("narrowed_twice", "rounds fp64 to fp32 before 16 bits", "fptrunc", through_fp32),
+    converting("integers_of_doubles", "rounds integers to fp64 first", "sitofp",
+        lambda x, to: Array(to, x.values.astype(np.float64).astype(to.carrier))),
+    converting("narrowed_twice", "rounds fp64 to fp32 before 16 bits", "fptrunc",
+        lambda x, to: llvm.cast(llvm.cast(x, DTYPES["fp32"]), to)),
     converting("flushed", "extends subnormal floats as zeros", "fpext", without_subnormals),
-    converting("small_integers_wrap", "truncates floats to 64 bits first", "intr.fptosi.sat", through_int64),
-    converting("saturated_integers", "saturates integers of fewer bits", "trunc", saturated),
+    converting("small_integers_wrap", "truncates floats to 64 bits first", "intr.fptosi.sat",
+        lambda x, to: llvm.cast(llvm.cast(x, DTYPES["int64"]), to)),
+    converting("saturated_integers", "saturates integers of fewer bits", "trunc",
+        lambda x, to: Array(to, np.clip(x.values, to.int_min, to.int_max).astype(to.carrier))),
     converting("unsigned_extensions", "fills extended integers with zeros", "sext", without_signs),
     replaced(LLVM, "takes true for 1 where signs count", make, (llvm.Comparison, "run", true_is_one),
              name="true_is_one"),
@@ -279,14 +249,9 @@ def down(exchanging: Callable[..., Any]) -> Callable[..., Any]:
 _exchanged = exchange.exchanged
 
 EXCHANGES = [
-    shuffles("around", "shuffles around the end", lambda lane, delta, warp: (lane + delta) % warp),
-    shuffles("butterfly", "shuffles by exclusive or", lambda lane, delta, warp: lane ^ delta),
     replaced(SHFL, "reads lanes that are not active", make, (vendors, "shuffled", down(inactive_too)),
              name="inactive_shfl"),
     replaced(SHFL, "exchanges 32 bits of 64", make, (vendors, "shuffled", down(low_words)), name="low_words_of_shfl"),
-    permutes("by_lane", "takes the address of a permutation for a lane", lambda index, warp: index % warp),
-    permutes("clamped", "clamps addresses of permutations", lambda index, warp: np.clip(index // 4, 0, warp - 1)),
-    permutes("in_halves", "permutes within 32 lanes", lambda index, warp: index // 4 % 32),
     replaced(SWIZZLE, "reads lanes that are not active", make, (vendors, "exchanged", inactive_too),
              name="inactive_permutation"),
     replaced(SWIZZLE, "exchanges 32 bits of 64", make, (vendors, "exchanged", low_words),
@@ -354,19 +319,15 @@ _register, _divided, _loop = vendors.Register.run, llvm.SDiv.run, For.run
 ENTRIES = [
     replaced("LANG-08.1-03", "truncates 64-bit scalars to 32", Truncating, name="truncated"),
     replaced("LANG-16-02", "reverses the buffers", Reversed, name="buffers_reversed"),
-    replaced("LANG-08.1-07", "takes block numbers along z for x", make, turned("block"), name="blocks_turned"),
     replaced("LANG-08.1-07", "takes the grid's z for x", make, turned("grid_dim"), name="grid_turned_at_target"),
-    replaced("LANG-08.1-08", "takes threads along z for x", make, turned("thread"), name="threads_turned"),
     replaced("LANG-08.1-08", "takes the block's z for x", make, turned("block_dim"), name="block_turned"),
     replaced("LANG-08.1-02", "counts addresses in bytes", make, (pointers.GetElementPtr, "run", bytes_for_elements),
              name="bytes_for_elements"),
     replaced("LANG-08-01", "rounds quotients down", make, (llvm.SDiv, "run", floored), name="floored"),
-    replaced("LANG-08-01", "runs a loop once too often", make, (For, "run", one_more), name="one_turn_more"),
     replaced("LANG-08-01", "does not count down", make, (For, "run", forwards), name="only_upwards"),
-    replaced("LANG-08-01", "lets accesses leave a buffer", make,
-             (BlockState, "require_within", lambda *ignored: None),
-             (BlockState, "load", lambda self, memory, at: memory.values.reshape(-1)[np.clip(at, 0, memory.size - 1)]),
-             name="unbounded"),
+    replaced("LANG-08-01", "lets accesses leave a buffer", make, (BlockState, "require_within", lambda *ignored: None),
+        (BlockState, "load", lambda self, memory, at: memory.values.reshape(-1)[np.clip(at, 0, memory.size - 1)]),
+        name="unbounded"),
 ]  # fmt: skip
 
 

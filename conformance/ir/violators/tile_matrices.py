@@ -11,7 +11,6 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.kernel_machine.block import BlockState
 from tessera_reference.kernel_machine.storage import Misaligned
-from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype
 from tessera_reference.numerics.matmul import matmul
@@ -44,10 +43,6 @@ def canonical(a: Array, b: Array, accum: DType, c: Array) -> Array:
     return matmul(a, b, accum, addend=c, accumulator=accum)
 
 
-def accumulated_last(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    return arithmetic.add(c, matmul(a, b, accum, accumulator=accum))
-
-
 def second_half_first(a: Array, b: Array, accum: DType, c: Array) -> Array:
     count = a.shape[-1]
     order = [*range(count // 2, count), *range(count // 2)] if count == 32 else [*range(count)]
@@ -60,22 +55,10 @@ def fused(a: Array, b: Array, accum: DType, c: Array) -> Array:
     return matmul(a, b, accum, addend=c, arithmetic=DeclaredArithmetic(accum, product="fused"))
 
 
-def rounded_between(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    found = canonical(a, b, accum, c)
-    return found if accum.kind != "float" else cast(cast(found, a.dtype), accum)
-
-
 def wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
     if accum == a.dtype.accumulator:
         return canonical(a, b, accum, c)
     full = a.dtype.accumulator
-    return cast(matmul(a, b, full, addend=cast(c, full), accumulator=full), accum)
-
-
-def doubly_wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    if accum.name != "fp32":
-        return canonical(a, b, accum, c)
-    full = dtype("fp64")
     return cast(matmul(a, b, full, addend=cast(c, full), accumulator=full), accum)
 
 
@@ -92,12 +75,8 @@ def short_integers(a: Array, b: Array, accum: DType, c: Array) -> Array:
 
 
 PRODUCTS = [
-    multiplies("accumulated_last", "adds what was accumulated last", accumulated_last),
     multiplies("second_half_first", "adds the second half of a k of 32 first", second_half_first),
-    multiplies("fused", "fuses product and sum", fused),
-    multiplies("rounded_between", "rounds an accumulator between steps", rounded_between),
     multiplies("wide", "accumulates wider than it is asked to", wide),
-    multiplies("doubly_wide", "rounds to fp32 once for an instruction", doubly_wide),
     multiplies("unrounded", "does not round operands of tf32", unrounded),
     multiplies("short_integers", "accumulates integers in 16 bits", short_integers),
 ]
@@ -128,12 +107,6 @@ def otherwise(**fields: Any) -> Any:
 
 def whole_transposed(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
     return LOAD(self, block, memory, *(indices[::-1] if self.transpose else indices))
-
-
-def without_column(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
-    if len(indices) == 2:
-        indices = indices[0], Array(indices[1].dtype, np.zeros_like(indices[1].values))
-    return LOAD(self, block, memory, *indices)
 
 
 def corner_of_lane_0(block: BlockState, what: str, values: Any) -> Any:
@@ -189,22 +162,16 @@ LOAD, BY_WARP, ELEMENTS, REQUIRED = LoadMatrix.run, fragments.by_warp, matrices.
 SPACES = "LANG-08.3-01"
 
 READING = [
-    loads("never_transposed", LOADING, "takes no notice of transpose", otherwise(transpose=lambda self: False)),
     loads("always_transposed", LOADING, "transposes always", otherwise(transpose=lambda self: True)),
     loads("corner_transposed", LOADING, "transposes the corner too", whole_transposed),
     loads("no_stride", LOADING, "takes rows to be as long as those in memory", otherwise(
         stride=lambda self: self.memory.shape[-1])),
-    loads("dense", LOADING, "takes rows to lie one behind the other", otherwise(stride=lambda self: 16)),
-    loads("without_column", LOADING, "takes no notice of the column of the corner", without_column),
     replaced(FRAGMENTS, "has one corner for all warps", make, (fragments, "by_warp", corner_of_lane_0),
              name="one_corner"),
     replaced(LOADING, "takes a corner from the first lane", make, (fragments, "by_warp", corner_of_first_lanes),
              name="corner_of_first_lanes"),
-    replaced(SPACES, "lets a matrix go on in the next row", make, (matrices, "_elements", within_the_memory),
-             name="next_row"),
     replaced(SPACES, "lets a matrix go on in the next one", make, (matrices, "_elements", within_the_batch),
              name="next_matrix"),
-    replaced(SPACES, "repeats the last element beyond the end", make, (matrices, "_elements", clamped), name="clamped"),
     replaced(ALIGNED, "aligns matrices to 8 bytes", make, (fragments, "require_aligned", of_eight), name="of_eight"),
     replaced("LANG-16-05", "lays allocations without gaps", make, (fragments, "require_aligned", packed),
              name="packed"),

@@ -9,7 +9,7 @@ import numpy as np
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.kernel_machine.block import BlockState
-from tessera_reference.kernel_machine.storage import GlobalStorage, OutOfBounds, SharedStorage, Storage, Uninitialised
+from tessera_reference.kernel_machine.storage import GlobalStorage, SharedStorage, Storage, Uninitialised
 from tessera_reference.numerics.array import Array
 from tessera_reference.tile.operations import Load
 
@@ -90,21 +90,6 @@ def kept(self: SharedStorage) -> None:
     """Keep the contents of shared memory for the next block."""
 
 
-def zeroed(self: SharedStorage) -> None:
-    """Begin a block with zeros, as if it had written them."""
-    self.values[:] = 0
-    self.wrote.fill(0)
-    self.seen.fill(-1)
-
-
-def begun_with_zeros(self: BlockState, memref: Any) -> SharedStorage:
-    fresh = self.instruction not in self.shared
-    made = ALLOCATE(self, memref)
-    if fresh:
-        zeroed(made)
-    return made
-
-
 def of_lane_0(self: Load, block: BlockState, memory: Storage, *indices: Array) -> Array:
     found = LOAD(self, block, memory, *indices)
     return Array(found.dtype, np.broadcast_to(found.values[block.active[0]], found.values.shape))
@@ -120,20 +105,11 @@ def indexed(name: str, clause: str, description: str, offsets: Any) -> Violation
 
 PLACES = [
     indexed("column_major", MEMREF, "indexes memory in column-major order", column_major),
-    indexed("clamped", SPACES, "clamps an index that is out of bounds", clamped),
-    indexed("off_by_one", SPACES, "lets an index pass that is the extent", off_by_one),
     indexed("off_by_one_shared", SHARED, "is off by one at the end of shared memory", off_by_one_in_shared_memory),
     indexed("by_the_whole", SPACES, "checks an access against the whole memory only", by_the_whole),
     indexed("from_the_end", SPACES, "counts a negative index from the end", from_the_end),
     indexed("inactive_too", SPACES, "checks accesses of lanes that are not active", in_every_lane),
     replaced(SPACES, "loads one element for all lanes", make, (Load, "run", of_lane_0), name="one_for_all"),
-    replaced(
-        SPACES,
-        "does not say which lane was out of bounds",
-        make,
-        (OutOfBounds, "__str__", lambda self: f"{self.address.memory} is left"),
-        name="no_lane",
-    ),
 ]
 
 CONTENTS = [
@@ -145,6 +121,4 @@ CONTENTS = [
              name="one_memory"),
     replaced(SHARED, "keeps shared memory from block to block", make, (SharedStorage, "clear", kept),
              name="kept_for_the_next"),
-    replaced(SHARED, "fills shared memory with zeros", make, (SharedStorage, "clear", zeroed),
-             (BlockState, "allocate", begun_with_zeros), name="zeros"),
 ]  # fmt: skip

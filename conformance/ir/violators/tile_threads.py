@@ -15,7 +15,7 @@ from tessera_reference.kernel_machine import block as blocks
 from tessera_reference.kernel_machine import block as exchange
 from tessera_reference.kernel_machine import lockstep
 from tessera_reference.kernel_machine.block import BlockState, PendingCopies
-from tessera_reference.kernel_machine.storage import Clock, EarlyRead, GlobalStorage, PartialBarrier, Race, Storage
+from tessera_reference.kernel_machine.storage import EarlyRead, GlobalStorage, PartialBarrier, Race, Storage
 from tessera_reference.numerics.array import Array
 from tessera_reference.tile import operations
 from tessera_reference.tile.operations import AlongAxis, CopyAsync, For, If, LaneId, ShuffleSync
@@ -77,10 +77,6 @@ def in_two_warps(self: Storage, fault: Any) -> bool:
     return bool(fault.who.block != fault.other.block or places[0] != places[1])
 
 
-def read_first(self: Storage, fault: Any) -> bool:
-    return not (fault.access == "writes" and fault.before == "reads")
-
-
 def claimed_by_few(self: Storage, at: Any, who: Any, base: int) -> None:
     try:
         CLAIM(self, at, who, base)
@@ -113,10 +109,6 @@ def last_of_the_blocks(self: GlobalStorage, at: Any, mine: Any) -> None:
     self.first_seen[at] = mine
 
 
-def after_their_reads(self: GlobalStorage, at: Any, readers: Any) -> Any:
-    return np.full(np.shape(readers), -1, np.int64)
-
-
 BARRIERS, CLAIM, UNDER = BlockState.barrier, Storage._claim, BlockState.under
 MARK_SEEN = Storage._mark_seen
 
@@ -124,9 +116,7 @@ MEETING = [
     replaced(BARRIER, "drops barriers", make, (BlockState, "barrier", orders_nothing), name="dropped_barrier"),
     replaced(SCOPE, "lets some warps pass a barrier", make, (BlockState, "barrier", by_warps), name="by_warps"),
     replaced(SCOPE, "waits for all blocks at a barrier", make, (BlockState, "barrier", of_the_grid), name="grid_wide"),
-    replaced(SCOPE, "does not see races", make, *unseen(Race), name="races_unseen"),
     replaced(SCOPE, "takes lanes of a warp to be in step", make, *unseen(Race, unless=in_two_warps), name="in_step"),
-    replaced(SCOPE, "sees no write after a read", make, *unseen(Race, unless=read_first), name="write_after_read"),
     replaced(SCOPE, "sees no race of two writes of a block of one warp", make, (Storage, "_claim", claimed_by_few),
              name="two_writes_of_a_warp"),
     replaced(SCOPE, "sees no write after a read of what the caller left", make, (Storage, "_claim", after_the_caller),
@@ -135,22 +125,9 @@ MEETING = [
              (Storage, "_mark_seen", readers_are_several), name="readers_are_several"),
     replaced(SCOPE, "remembers the last block alone that read an element", make,
              (GlobalStorage, "_mark_seen", last_of_the_blocks), name="last_of_the_blocks"),
-    replaced(SCOPE, "lets a block write what another has read", make,
-             (GlobalStorage, "_earliest_seen", after_their_reads), name="write_after_another_block"),
-    replaced(SCOPE, "lets two blocks write one element", make,
-             (GlobalStorage, "_foreign", lambda self, stamps: False), name="blocks_unseen"),
 ]  # fmt: skip
 
 # Positions of threads
-
-
-def place_z_first(number: int, extents: Any) -> Any:
-    x, y, z = extents
-    return number // (z * y) % x, number // z % y, number % z
-
-
-def lanes_of_the_block(self: LaneId, block: BlockState) -> Array:
-    return Array(self.results()[0].dtype, block.every_lane.astype(np.int32))
 
 
 def lanes_of_32(self: LaneId, block: BlockState) -> Array:
@@ -160,9 +137,6 @@ def lanes_of_32(self: LaneId, block: BlockState) -> Array:
 PLACES = [
     replaced("LANG-08.1-07", "counts blocks along z for x", make,
              (AlongAxis, "position", property(lambda self: "zyx".index(self.axis))), name="axes_turned"),
-    replaced(BLOCKS, "places blocks as if z were fastest, in extents for x", make,
-             (Clock, "place_of", lambda self, number: place_z_first(number, self.grid[::-1])), name="blocks_turned"),
-    replaced(SHUFFLE, "numbers lanes through the block", make, (LaneId, "run", lanes_of_the_block), name="block_lanes"),
     replaced(SHUFFLE, "has 32 lanes in every warp", make, (LaneId, "run", lanes_of_32), name="lanes_of_32"),
 ]  # fmt: skip
 
@@ -177,18 +151,6 @@ def shuffling(source: Any) -> Any:
         return Array(value.dtype, exchange.exchanged(block, value.values, sources, self.mask))
 
     return (ShuffleSync, "run", run)
-
-
-def zero_beyond(self: ShuffleSync, block: BlockState, value: Array) -> Array:
-    found = SHUFFLES(self, block, value)
-    beyond = block.every_lane % block.warp + self.delta >= block.warp
-    return Array(value.dtype, np.where(beyond, np.zeros_like(found.values), found.values))
-
-
-def through_the_block(self: ShuffleSync, block: BlockState, value: Array) -> Array:
-    sources = np.minimum(block.every_lane + self.delta, block.lanes - 1)
-    sources = np.where(block.every_lane + self.delta < block.lanes, sources, block.every_lane)
-    return Array(value.dtype, value.values[sources])
 
 
 def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
@@ -210,14 +172,8 @@ def shuffles(name: str, description: str, *changes: tuple[Any, str, Any]) -> Vio
 
 
 SHUFFLING = [
-    shuffles("round", "reads round the end of a warp", shuffling(lambda i, d, w: (i + d) % w)),
-    shuffles("crossed", "reads the lane whose number is combined by xor", shuffling(lambda i, d, w: (i ^ d) % w)),
-    shuffles("narrow", "shuffles in warps of 32", shuffling(
-        lambda i, d, w: np.where(i % 32 + d < 32, i + d, i) % w)),
+    shuffles("narrow", "shuffles in warps of 32", shuffling(lambda i, d, w: np.where(i % 32 + d < 32, i + d, i) % w)),
     shuffles("last_lane", "reads the last lane beyond the end", shuffling(lambda i, d, w: np.minimum(i + d, w - 1))),
-    shuffles("zero", "gives 0 beyond the end", (ShuffleSync, "run", zero_beyond)),
-    shuffles("through_the_block", "shuffles through the block", (ShuffleSync, "run", through_the_block)),
-    shuffles("inactive", "reads lanes that are not active", (blocks, "exchanged", inactive_too)),
     shuffles("low_mask", "reads 32 bits of a mask", (blocks, "exchanged", low_mask)),
 ]  # fmt: skip
 
@@ -228,14 +184,6 @@ def to_everybody(self: Storage, at: Any, lanes: Any) -> None:
     self.wrote[at] = 0
 
 
-def all_groups(self: PendingCopies) -> None:
-    self._finish(lambda copy: copy.groups >= 0)
-
-
-def for_one_less(self: PendingCopies, block: BlockState, pending: int) -> None:
-    WAIT(self, block, pending + 1)
-
-
 def all_but_the_oldest(self: PendingCopies, block: BlockState, pending: int) -> None:
     done = self.committed - pending
     self._finish(lambda copy: (copy.groups < done[copy.lanes]) & ((copy.groups > 0) | (pending < 2)))
@@ -243,12 +191,6 @@ def all_but_the_oldest(self: PendingCopies, block: BlockState, pending: int) -> 
 
 def anything(self: PendingCopies, block: BlockState, pending: int) -> None:
     self._finish(lambda copy: copy.groups >= 0)
-
-
-def destination_first(self: CopyAsync, block: BlockState, source: Any, destination: Any, *indices: Array) -> Any:
-    if len(indices) == 2:
-        indices = indices[::-1]
-    return COPIES(self, block, source, destination, *indices)
 
 
 def elements(self: BlockState, source: Any, begin: Any, destination: Any, end: Any, size: int) -> None:
@@ -272,13 +214,8 @@ def copies(name: str, description: str, *changes: tuple[Any, str, Any]) -> Viola
 COPYING_OTHERWISE = [
     copies("early_unseen", "does not see that copied bytes are touched early", *unseen(EarlyRead)),
     copies("wait_for_all", "shows what is waited for to other lanes", (Storage, "finish_copy", to_everybody)),
-    copies("barrier_finishes", "finishes groups by a barrier", (PendingCopies, "barrier", all_groups)),
-    copies("barrier_finishes_nothing", "needs a wait without any group", (PendingCopies, "barrier", nothing)),
-    copies("waits_for_less", "leaves one group more under way", (PendingCopies, "wait", for_one_less)),
     copies("oldest_pending", "leaves the first of three groups under way", (PendingCopies, "wait", all_but_the_oldest)),
     copies("waits_for_none", "finishes what no group holds by a wait", (PendingCopies, "wait", anything)),
-    copies("destination_first", "takes the indices of the destination first", (CopyAsync, "run", destination_first)),
-    copies("single_elements", "copies one element a lane", (BlockState, "copy", elements)),
     copies("misaligned", "copies from and to any place", (BlockState, "require_aligned", nothing)),
     replaced("LANG-11-14", "does not see that a copy is misaligned", make, (BlockState, "require_aligned", nothing),
              name="copy_alignment"),
@@ -302,10 +239,6 @@ def first_only(self: For, block: BlockState, start: Array, stop: Array, step: Ar
     for index in range(*(int(bound.values[block.active][0]) for bound in (start, stop, step))):
         made = block.region(body, (block.uniform(index), *carried))
     return made
-
-
-def of_one_lane(block: BlockState, name: str, bound: Array) -> int:
-    return int(bound.values[block.active][0])
 
 
 def of_the_first_warp(block: BlockState, name: str, bound: Array) -> int:
@@ -366,27 +299,14 @@ CONTROL = [
     controls("flat", BLOCKS, "forgets the outer branches of the third", BlockState, "under", flat_from_the_third),
     controls("inclusive", REGIONS, "runs a loop for its stop too", For, "run", inclusive),
     controls("down_through_the_stop", BLOCKS, "counts down to the stop too", For, "run", down_through_the_stop),
-    controls(
-        "of_the_first_warp",
-        BLOCKS,
-        "compares bounds in the first warp alone",
-        operations,
-        "_uniform",
-        of_the_first_warp,
-    ),
+    controls("of_the_first_warp", BLOCKS, "compares bounds in the first warp alone", operations, "_uniform",
+        of_the_first_warp),
     controls("by_ones", REGIONS, "takes steps of one", For, "run", by_ones),
     controls("forgetful", REGIONS, "carries nothing from turn to turn", For, "run", first_only),
-    controls("of_one_lane", BLOCKS, "takes the bounds of a loop from one lane", operations, "_uniform", of_one_lane),
     controls("leaves_early", BLOCKS, "leaves a loop that is too long", For, "run", never_ending),
     controls("no_step", BLOCKS, "does not see that a step is 0", For, "run", without_step),
     controls("by_the_first", REGIONS, "branches as the first lane does", If, "run", by_majority),
-    controls(
-        "one_zero",
-        BLOCKS,
-        "takes the constant -0.0 for an earlier 0.0",
-        lockstep,
-        "identity",
-        lambda constant: constant,
-    ),
+    controls("one_zero", BLOCKS, "takes the constant -0.0 for an earlier 0.0", lockstep, "identity",
+        lambda constant: constant),
     controls("unmasked", REGIONS, "runs both sides of a branch in all lanes", If, "run", unmasked),
-]
+]  # fmt: skip

@@ -20,7 +20,6 @@ from .verifiers_of_text import misreads, overlooks, turns_down
 TYPES = [
     overlooks("fragment_types", "LANG-07.1-01", "that a fragment type is incomplete", "fragment<|dtype|layout"),
     overlooks("roles", "LANG-07.1-01", "that a fragment is used as two things", "one fragment is"),
-    turns_down("bare_fragments", "LANG-07.1-01", "layouts of fragments", r"fragment<[^>]*layout"),
     turns_down("commas_only", "LANG-07.1-01", "a layout behind a semicolon", r"fragment<[^>]*; *layout"),
     overlooks("index_count", "LANG-07.1-02", "that indices are too few or too many", "indices given"),
     overlooks("index_type", "LANG-07.1-02", "that an index is no int32", "an index is"),
@@ -39,26 +38,16 @@ OPERATIONS = [
     overlooks("sizes", "LANG-07.2-03", "that m, n and k are others than the fragments'", "m, n and k are"),
     overlooks("missing_sizes", "LANG-07.2-03", "that m, n or k is missing", "is missing"),
     overlooks("three_types", "LANG-07.2-03", "that fragments are of several types", "the fragments are"),
-    overlooks("accumulator", "LANG-07.2-03", "that an accumulator is no float", "does not accumulate"),
-    replaced(
-        "LANG-07.2-03",
-        "takes any accumulator that is one from its start on",
-        make,
-        (fragments, "_require_accumulator", nothing),
-        name="accumulator_from_its_start",
-    ),
+    replaced("LANG-07.2-03", "takes any accumulator that is one from its start on", make,
+        (fragments, "_require_accumulator", nothing), name="accumulator_from_its_start"),
     overlooks("stored_operand", "LANG-07.2-03", "that an accumulator is stored as an operand", "one fragment is"),
-    turns_down("copies_without_a_name", "LANG-07.2-04", "a copy that is named", r"%\w+ = \"?tessera\.tile\.cp\.async"),
     misreads("named_copies", "LANG-07.2-04", "does nothing for a copy that is named", r"\n *%cp = .*", ""),
-    overlooks("copied_bytes", "LANG-07.2-04", "that a copy has a strange size", r"it copies \d+ bytes of"),
-    overlooks("copied_dtype", "LANG-07.2-04", "that a copy changes the dtype", r"it copies \w+ to \w+$"),
     overlooks("copied_fp16", "LANG-07.2-04", "that a copy makes fp16 of bf16", "it copies bf16 to fp16"),
     overlooks("copied_pairs", "LANG-07.2-04", "that two bytes are copied", "it copies 2 bytes of elements of 2"),
     overlooks("copied_back", "LANG-07.2-04", "that a copy goes another way", "to (global|shared) memory"),
     overlooks("copy_alignment", "LANG-07.2-04", "that a copy is misaligned", r"it copies \d+ bytes at"),
     overlooks("pending", "LANG-07.2-04", "that a negative number of groups is pending", "pending is"),
     overlooks("barrier_operands", "LANG-07.2-05", "that a barrier has operands", r"\d+ (operand|result)s?\b"),
-    turns_down("no_labels", "LANG-07.2-05", "labels of barriers", r'barrier"\(\) \{label'),
     overlooks("shuffle_delta", "LANG-07.2-06", "that delta is negative", "delta is"),
     overlooks("shuffle_mask", "LANG-07.2-06", "that a mask is negative", "the mask is"),
     overlooks("shuffle_type", "LANG-07.2-06", "that a shuffle gives another type", "the result is"),
@@ -69,7 +58,7 @@ OPERATIONS = [
     overlooks("carried_memory", "LANG-01-06", "that a loop carries memory", "hands on"),
     overlooks("leaves_a_region", "LANG-01-06", "that a region returns", "a region does not come back"),
     overlooks("foreign", "LANG-08.2-03", "that a kernel holds operations of the host", "a kernel cannot hold"),
-]
+]  # fmt: skip
 
 
 # The target
@@ -90,10 +79,6 @@ def of_any_dtype(self: Target, held: DType, m: int, n: int, k: int) -> bool:
 
 def turned_too(self: Target, held: DType, m: int, n: int, k: int) -> bool:
     return MmaShape(held, m, n, k) in self.mma or MmaShape(held, n, m, k) in self.mma
-
-
-def wmma_only(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    return (m, n, k) == (16, 16, 16)
 
 
 def has(name: str, clause: str, description: str, has_mma: Any) -> Violation:
@@ -136,16 +121,12 @@ def bounded(name: str, description: str, bound: Any) -> Violation:
 SIZE, BOUND = verifier._verify_shared_size, verifier.shared_bound
 
 TARGET = [
-    has("any_shape", "LANG-07.3-02", "multiplies fragments of any shape", any_shape),
     has("turned_shapes", "LANG-07.3-02", "has matrix instructions with m and n exchanged", turned_too),
-    has("one_shape", "LANG-07.3-02", "has the one matrix instruction of the sample", wmma_only),
     has("of_any_target", "LANG-11-10", "takes matrix instructions of other targets", of_any_target),
     has("of_any_dtype", "LANG-11-10", "takes a shape of one dtype for another", of_any_dtype),
     has("any_size", "LANG-11-15", "takes tiles of any size", any_shape),
     overlooks("other_target", "LANG-11-10", "that a kernel is made for another target", "is made for"),
     overlooks("threads", "LANG-11-15", "that a block has too many threads", "its block has"),
-    replaced("LANG-07.3-01", "aligns rows of matrices to 8 bytes", make, (fragments, "ALIGNMENT", 8),
-             (verifier, "_verify_alignment", nothing), name="rows_of_eight"),
     replaced("LANG-07.3-01", "does not see that a corner is misaligned", make, (verifier, "_verify_alignment", nothing),
              name="corners"),
     replaced("LANG-03.3-03", "takes rows of any length", make, (fragments, "ALIGNMENT", 1), name="any_rows"),
@@ -155,13 +136,5 @@ TARGET = [
              (verifier, "_verify_shared_size", more_by_one), name="off_by_one"),
     replaced("LANG-07.3-03", "takes every target to have the memory of one", make,
              (verifier, "_verify_shared_size", nvidia_room), name="of_one_target"),
-    replaced("LANG-07.3-03", "does not look at what is declared", make, (verifier, "_verify_shared_size", nothing),
-             name="undeclared"),
-    bounded("elements", "counts elements of allocations", elements),
-    bounded("off_by_one_bound", "counts a byte less", lambda function: max(BOUND(function) - 1, 0)),
     bounded("packed", "counts allocations without the gaps between", lambda function: sum(allocations(function))),
-    bounded("rounded_up", "counts whole pages", lambda function: -(-BOUND(function) // 1024) * 1024),
-    replaced("LANG-07.3-04", "does not see allocations in regions", make,
-             (verifier, "_allocations_inside", lambda function: []),
-             (verifier, "shared_bound", lambda function: sum(allocations(function))), name="inner"),
 ]  # fmt: skip

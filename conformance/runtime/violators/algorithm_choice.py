@@ -14,7 +14,6 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.collectives.selection import Overrides, Selection
 from tessera_reference.mesh import trace
-from tessera_reference.mesh.trace import Record
 from tessera_reference.runtime import collectives, contexts
 
 from .algorithms import planning_so
@@ -63,18 +62,6 @@ def counting_elements(
     return PLAN(mesh, collective, -(-count // dtype.storage_bytes), dtype, axis, cache) if not named else usual
 
 
-def unnamed(*arguments: Any) -> Selection:
-    return PLAN(*arguments[:6])
-
-
-def no_algorithm(record: Record, row: Any) -> Any:
-    return SLICE(replace(record, algorithm=None), row)
-
-
-def default_traced(record: Record, row: Any) -> Any:
-    return SLICE(replace(record, algorithm=record.algorithm and "ring"), row)
-
-
 def read_late(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     answer = call(**given)
     for _, context in adapter.runtime.handles.live("context"):
@@ -97,15 +84,11 @@ ENVIRONMENT = [
               "tessxSetEnvironment", read_late),
     answering("COLL-08-17", "TableNotNamed", "refuses a malformed table without naming the variable", "tessInit",
               table_not_named),
-    overriding("COLL-08-17", "no_COLL_TABLE", "does not read TESSERA_COLL_TABLE",
-               lambda found: replace(found, table=None)),
     overriding("COLL-08-17", "table_before_algorithm", "lets the table win over the algorithm",
                lambda found: replace(found, algorithm=None) if found.table else found),
     choosing("COLL-03.2-06", "autotuner_over_environment", "lets the autotuner win over the environment",
              with_arguments(tuned_first)),
     choosing("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", sourced("environment", "hint")),
-    choosing("COLL-08-17", "environment_as_default", "tells the environment as the default",
-             sourced("environment", "default")),
 ]  # fmt: skip
 
 DEFAULTS = [
@@ -113,7 +96,11 @@ DEFAULTS = [
 ]
 
 TRACES = [
-    planning_so("COLL-03.2-04", "named_passed_over", "passes over the algorithm that a rank names", unnamed),
-    replaced("RT-13-08", "names no algorithm in traces", make, (trace, "_slice", no_algorithm), name="not_traced"),
-    replaced("RT-13-06", "names ring in every trace", make, (trace, "_slice", default_traced), name="ring_traced"),
-]
+    planning_so("COLL-03.2-04", "named_passed_over", "passes over the algorithm that a rank names",
+        lambda *arguments: PLAN(*arguments[:6])),
+    replaced("RT-13-08", "names no algorithm in traces", make,
+        (trace, "_slice", lambda record, row: SLICE(replace(record, algorithm=None), row)), name="not_traced"),
+    replaced("RT-13-06", "names ring in every trace", make,
+        (trace, "_slice", lambda record, row: SLICE(replace(record, algorithm=record.algorithm and "ring"), row)),
+        name="ring_traced"),
+]  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.collectives.selection import Selection
@@ -77,24 +76,12 @@ def sourced(source: str, reported: str) -> Callable[..., Selection]:
     return plan
 
 
-def any_collective(mesh: Any, collective: str, *of: Any) -> Selection:
-    for chosen, source in ((mesh.context.hints, "hint"), (mesh.context.tuned, "autotuner")):
-        for algorithm in chosen.values():
-            return Selection(algorithm, source)
-    return PLAN(mesh, collective, *of)
-
-
 def no_default_for_odd(mesh: Any, collective: str, *of: Any) -> Selection:
     found = PLAN(mesh, collective, *of)
     return Selection(found.algorithm, "autotuner") if len(mesh.devices) % 2 and found.source == "default" else found
 
 
-def never_taken_back(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    return {} if given["algorithm"] is None else call(**given)
-
-
 CHOSEN = [
-    answering("RT-13-08", "NeverTakenBack", "keeps what was chosen once", "tessxSetAlgorithm", never_taken_back),
     in_every_context("RT-13-06", "HintsForAll", "takes hints for every context", "tessxSetAlgorithm"),
     *(lacking(clause, algorithm) for clause, algorithm in (
         ("RT-13-03", "ring"), ("RT-13-04", "tree"), ("RT-13-05", "hierarchical")
@@ -105,9 +92,7 @@ CHOSEN = [
     rounding("RT-13-04", "tree"),
     rounding("RT-13-05", "hierarchical"),
     planning_so("RT-13-06", "tuned_first", "lets the autotuner decide before a hint", tuned_first),
-    planning_so("RT-13-06", "any_collective", "takes a hint for every collective", any_collective),
     planning_so("RT-13-07", "results_ignored", "ignores results of the autotuner", results_ignored),
-    planning_so("RT-13-08", "default_as_tuned", "tells of the default as a result", sourced("default", "autotuner")),
     planning_so("RT-13-08", "no_default_for_odd", "has no default for odd numbers of ranks", no_default_for_odd),
 ]  # fmt: skip
 
@@ -130,10 +115,6 @@ def module_first(mesh: Any, collective: str, axis: Any) -> str | None:
     return found[-1] if found else HINT(mesh, collective, axis)
 
 
-def any_source(mesh: Any, collective: str, axis: Any) -> str | None:
-    return mesh.context.hints.get(collective) or module_first(mesh, collective, axis)
-
-
 def any_subgroup(mesh: Any, collective: str, axis: Any) -> str | None:
     hints = [plan for plan in _plans(mesh) if plan.source == "hint" and plan.axis == axis]
     found = [hint.algorithm for hint in hints if hint.collective == collective]
@@ -145,11 +126,6 @@ def any_axis(mesh: Any, collective: str, axis: Any) -> str | None:
     return mesh.context.hints.get(collective) or (found[-1] if found else None)
 
 
-def any_planned(mesh: Any, collective: str, axis: Any) -> str | None:
-    found = [plan.algorithm for plan in _plans(mesh) if plan.axis == axis]
-    return mesh.context.hints.get(collective) or (found[-1] if found else None)
-
-
 def plans_kept(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     context = adapter.runtime.module(given["module"]).context
     plans = context.plans[given["module"]]
@@ -158,20 +134,8 @@ def plans_kept(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return answer
 
 
-def plans_refused(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    loaded = call(**given)
-    if adapter.runtime.module(loaded["module"]).fatbin.metadata.collective_plans:
-        raise Refusal("TESS_ERR_UNSUPPORTED", "call", "collective plans")
-    return loaded
-
-
 PLANNED = [
     answering("RT-08.1-11", "PlansKept", "keeps the plans of modules that are unloaded", "tessModuleUnload",
               plans_kept),
-    answering("RT-08.1-11", "PlansRefused", "refuses modules with plans", "tessModuleLoad", plans_refused),
-    hinting("module_first", "lets a module's plan win over the schedule's hint", module_first),
-    hinting("any_axis", "takes a plan for every axis", any_axis),
-    hinting("any_source", "takes a plan by size for a hint", any_source),
     hinting("any_subgroup", "takes a plan of a subgroup for one of the mesh", any_subgroup),
-    hinting("any_planned", "takes a plan for every collective", any_planned),
 ]  # fmt: skip

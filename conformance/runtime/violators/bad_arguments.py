@@ -101,7 +101,6 @@ LAUNCHES = [
               lambda given: 8 <= given.get("argSize", 16) < 16 and given["argBuffer"] is not None,
               lambda given: {"argSize": 16}),
     launching("no_grid", "launches no grid", "grid", lambda grid: min(grid) == 0, positive),
-    launching("negative_grid", "takes negative grids", "grid", lambda grid: min(grid) < 0, positive),
     *(
         launching(f"negative_grid_{name}", f"takes a negative {name} of a grid", "grid",
                   lambda grid, place=place: grid[place] < 0, positive)
@@ -112,9 +111,6 @@ LAUNCHES = [
                   lambda block, place=place: block[place] < 0, lambda block: [max(extent, 0) for extent in block])
         for place, name in enumerate("xyz")
     ),
-    launching("negative_block", "takes negative blocks", "block", lambda block: min(block) < 0,
-              lambda block: [max(extent, 0) for extent in block]),
-    launching("large_block", "takes blocks of any size", "block", lambda block: max(block) > 100, [1, 1, 1]),
     launching("large_memory", "takes shared memory of any size", "shmemBytes", lambda size: size > 1 << 30, 0),
 ]  # fmt: skip
 

@@ -83,12 +83,8 @@ def by_the_last(self: LaunchWork, executable: Executable, rank: int, arguments: 
 
 VIOLATIONS = [
     reordered("RT-06-04", "others_queued", "adds in another order while another stream has work", others_queued),
-    reordered("RT-06-04", "long", "adds more than 256 terms in another order",
-              lambda work, executable: is_long(executable, 256)),
     reordered("RT-06-04", "very_long", "adds more than 512 terms in another order",
               lambda work, executable: is_long(executable, 512)),
-    reordered("RT-04.7-10", "policy_at_execution", "adds in the order of the policy that holds when a launch runs",
-              lambda work, executable: not context_of(work).policy.deterministic),
     reordered("RT-04.7-10", "fast_math_at_execution", "adds as fast math allows if it does when a launch runs",
               lambda work, executable: bool(context_of(work).policy.allowFastMath)),
     reordered("RT-06-09", "flag_lost_to_a_later_policy", "lets a later policy take back the flag of a launch",

@@ -11,7 +11,6 @@ from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi import cache
 from tessera_reference.abi.cache import CacheEntry, CacheKey, CacheStore, CacheTags
 from tessera_reference.abi.policy import NumericsPolicy
-from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.compilation.executables import Executable
 from tessera_reference.numerics.array import Array
@@ -43,17 +42,10 @@ def tuned_under(clause: str, name: str, description: str, change: Callable[[Cach
 
 KEYS = [
     keyed("RT-08.2-01", "without_kernel", "keeps one binary for all kernels", lambda key: replace(key, kernel="k")),
-    keyed("RT-08.2-01", "without_dtype", "keeps one binary for all dtypes", lambda key: replace(key, dtype=(), kernel=(
-        key.kernel[0] if isinstance(key.kernel, tuple) else key.kernel
-    ))),
-    keyed("RT-08.2-03", "without_arch", "keeps one binary for all architectures", lambda key: replace(key, arch="any")),
-    keyed("RT-15-06", "without_hash", "knows kernels by their names alone", lambda key: replace(
-        key, kernel=key.kernel[0] if isinstance(key.kernel, tuple) else key.kernel
-    )),
+    keyed("RT-15-06", "without_hash", "knows kernels by their names alone",
+        lambda key: replace(key, kernel=key.kernel[0] if isinstance(key.kernel, tuple) else key.kernel)),
     tuned_under("RT-08.2-02", "tuned_without_shape", "keeps one autotune result for all shapes",
                 lambda key: replace(key, shape=())),
-    tuned_under("RT-08.2-02", "tuned_without_dtype", "keeps one autotune result for all dtypes",
-                lambda key: replace(key, dtype="any")),
     tuned_under("RT-08.2-03", "tuned_without_arch", "keeps one autotune result for all architectures",
                 lambda key: replace(key, arch="any")),
 ]  # fmt: skip
@@ -62,35 +54,16 @@ KEYS = [
 # Stored content
 
 
-def never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> bytes | None:
-    return None if kind == "binary" else GET(self, kind, *of, **named)
-
-
 def results_never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> bytes | None:
     return None if kind == "autotune" else GET(self, kind, *of, **named)
 
 
-@violates("RT-08.2-01", "keeps binaries in the memory of a context alone")
-class InMemoryOnly(ReferenceAdapter):
-    def runtime_tessShutdown(self, *, context: Any) -> dict[str, Any]:  # noqa: N802
-        store = self.runtime.code.store(self.runtime.context(context))
-        for entry in store.entries() if store is not None else ():
-            if entry.kind == "binary":
-                store.path(entry.kind, entry.key).unlink()
-        return super().runtime_tessShutdown(context=context)
-
-
 KEPT = [
-    replaced(
-        "RT-08.2-01",
-        "spells directories in ASCII",
-        make,
+    replaced("RT-08.2-01", "spells directories in ASCII", make,
         (launches, "path_named", lambda name: Path(name.encode("ascii", "replace").decode())),
-        name="ascii_directories",
-    ),
-    storing("RT-08.2-01", "never_found", "finds no binaries", "get", never_found),
+        name="ascii_directories"),
     storing("RT-08.2-02", "results_never_found", "finds no autotune results", "get", results_never_found),
-]
+]  # fmt: skip
 
 
 # Identities
@@ -110,9 +83,6 @@ def blind_to(name: str) -> Callable[..., bytes | None]:
 
 IDENTITIES = [
     storing("RT-08.2-04", "any_driver", "goes on after a change of the driver", "get", blind_to("driver")),
-    storing("RT-08.2-05", "any_abi", "goes on after a change of the ABI hash", "get", blind_to("abi_hash")),
-    replaced("RT-08.2-03", "goes on after a change of the architecture", make,
-             (CodeCache, "arch", lambda self, *targets: targets), name="any_arch"),
 ]  # fmt: skip
 
 
@@ -138,12 +108,6 @@ def without_policy(switch: str) -> Callable[..., bytes | None]:
         return GET(self, kind, key, tags, same_policy=same_policy)
 
     return get
-
-
-def context_policy(
-    self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
-) -> Executable:
-    return EXECUTABLE(self, module, entry, target, extents, module.context.governing())
 
 
 class Rough:
@@ -182,8 +146,6 @@ POLICIES = [
         storing("RT-08.2-06", f"any_{switch}", f"finds entries of another {switch}", "get", without_policy(switch))
         for switch in ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
     ),
-    replaced("RT-08.2-06", "looks entries up under the policy of the context", make,
-             (CodeCache, "executable", context_policy), name="context_policy"),
     replaced("RT-08.2-06", "shares what a module compiled among policies", make,
              (CodeCache, "executable", shared_among_policies), name="shared_among_policies"),
 ]  # fmt: skip
@@ -206,13 +168,6 @@ def with_checksum(content: bytes) -> bytes:
     return body + cache.sha256(body).digest()
 
 
-def any_file(self: CacheStore, path: Path) -> CacheEntry | None:
-    try:
-        return READ(self, path)
-    except Failure:
-        return None
-
-
 def any_name(self: CacheStore, path: Path) -> CacheEntry | None:
     try:
         return ENTRY(path.read_bytes())
@@ -229,7 +184,6 @@ def all_but_the_last(tags: CacheTags) -> tuple[str, str]:
 VALIDATION = [
     replaced("RT-08.2-05", "compares all but the last character of an ABI hash", make,
              (cache, "_identity", all_but_the_last), name="all_but_the_last"),
-    storing("RT-19.A-11", "any_file", "takes a corrupt entry for a missing one", "_read", any_file),
     trusting("no_checksum", "does not look at the checksum", with_checksum),
     trusting("trailing_bytes", "ignores bytes behind an entry", lambda content: content[:-1] if content[-1:] == b"\0"
              and len(content) > 1 else content),

@@ -56,19 +56,12 @@ def whatever_collective(kind: str, key: CacheKey) -> str:
 
 
 KEYS = [
-    keyed("RT-08.2-01", "sorted_extents", "does not tell 6x4 from 4x6", lambda key: replace(
-        key, shape=tuple((name, tuple(sorted(shape))) for name, shape in extents(key))
-    )),
-    keyed("RT-08.2-01", "first_extents", "does not tell 6x4 from 6x5", lambda key: replace(
-        key, shape=tuple((name, shape[:1]) for name, shape in extents(key)[:1])
-    )),
     keyed("RT-08.2-01", "first_tensor", "keeps one binary for all shapes of the tensors behind the first", lambda key:
           replace(key, shape=key.shape[:1])),
     keyed("RT-08.2-01", "last_dtype", "keeps one binary for all dtypes but the last", lambda key:
           replace(key, dtype=key.dtype[-1:], kernel=key.kernel[0])),
     replaced("RT-04.5-17", "runs the program made for the same first extent", make,
              (CodeCache, "executable", by_first_extent), name="by_first_extent"),
-    keyed("RT-08.2-01", "widths", "knows a kernel by its name and the width of its elements", by_width),
     replaced("RT-08.2-01", "runs the program made first for as many elements", make,
              (CodeCache, "executable", by_size), name="by_size"),
     replaced("RT-08.2-02", "keeps one autotune result for all collectives in one file", make,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,6 @@ from tessera_reference.adapter import make, messages, runtime
 from tessera_reference.compilation import executables
 from tessera_reference.graph import composites
 from tessera_reference.graph.interpreter import RandomSource
-from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import PAIRWISE, Tree
 from tessera_reference.runtime import collectives, launches
 from tessera_reference.runtime.collectives import CollectiveWork
@@ -43,20 +42,9 @@ def off(toggle: str) -> Callable[[Shown], Shown]:
 
 
 TOLD_OTHERWISE = [
-    shown("RT-11-01", "seed_one", "carries another seed than 0 by itself", lambda of: of | {"seed": of["seed"] or 1}),
     shown("RT-11-01", "nameless", "does not tell which launch carries what", lambda of: of | {"name": "work"}),
-    shown("RT-11-01", "always_deterministic", "carries a deterministic policy whatever was asked for", lambda of: of | {
-        "policy": of["policy"] | {"deterministic": 1}
-    }),
-    shown("RT-11-01", "switches_lost", "carries the switch of determinism alone", lambda of: of | {
-        "policy": of["policy"] | {"stableReductions": 1, "rngStateless": 1}
-    }),
     shown("RT-11-02", "pairwise_always", "carries the canonical order whatever was set",
          lambda of: of | {"reduction_order": PAIRWISE.to_json()}),
-    shown("RT-11-03", "seed_low_word", "carries the low word of a seed", lambda of: of | {"seed": of["seed"] % 2**32}),
-    shown("RT-11-04", "stream_low_word", "carries the low word of a stream", lambda of: of | {
-        "stream": of["stream"] % 2**32
-    }),
     shown("RT-11-05", "unstable_softmax", "carries softmax as unstable", off("softmax")),
     shown("RT-11-06", "unstable_log_sum_exp", "carries log-sum-exp as unstable", off("log_sum_exp")),
     shown("RT-11-07", "unstable_clamp", "carries clamp as unstable", off("clamp")),
@@ -67,37 +55,16 @@ def without_flag(name: str, descriptor: Descriptor, policy: Any) -> Carried:
     return Carried(name, descriptor, replace(policy, deterministic=0) if policy.allowFastMath else policy)
 
 
-def when_captured(self: Capture, work: Work) -> None:
-    work.stream.carried += work.carries()
-    CAPTURED(self, work)
-
-
 KEPT = [
-    replaced("RT-11-01", "takes a captured launch for one that was carried out", make,
-             (Capture, "add", when_captured), (GraphWork, "carries", lambda self: ()), name="when_captured"),
     kept("RT-11-01", "without_flag", "does not see the flag of a launch", launches, without_flag),
     kept("RT-11-03", "collectives_by_default", "lets collectives carry the default", collectives,
          lambda name, descriptor, policy: Carried(name, Descriptor(), policy)),
 ]  # fmt: skip
 
 
-def launches_alone(adapter: Any, call: Call, given: Given) -> Shown:
-    carried = call(**given)["descriptors"]
-    return {"descriptors": [of for of in carried if "_" not in of["name"] and of["name"] != "broadcast"]}
-
-
 def all_streams(adapter: Any, call: Call, given: Given) -> Shown:
     streams = adapter.runtime.stream(given["stream"]).mesh.streams
     return {"descriptors": [of for stream in sorted(streams) for of in call(stream=stream)["descriptors"]]}
-
-
-def set_for_all(adapter: Any, call: Call, given: Given) -> Shown:
-    answer = call(**given)
-    context = adapter.runtime.context(given["context"])
-    for _, stream in adapter.runtime.handles.live("stream"):
-        if stream.mesh.context is context:
-            stream.carried = [replace(work, descriptor=context.descriptor) for work in stream.carried]
-    return answer
 
 
 def set_once(field: str, clause: str) -> Violation:
@@ -123,11 +90,6 @@ def set_in_part(adapter: Any, call: Call, given: Given) -> Shown:
         raise
 
 
-def ordered_late(self: CollectiveWork, group: Any, contributions: Mapping[int, CollectiveWork]) -> Mapping[int, Array]:
-    self.descriptor = self.stream.mesh.context.descriptor
-    return COMBINED(self, group, contributions)
-
-
 def combined(name: str, description: str, change: Callable[[Tree | None], Tree | None]) -> Violation:
     """Return a violation whose collectives use another order than their descriptor's."""
 
@@ -138,21 +100,13 @@ def combined(name: str, description: str, change: Callable[[Tree | None], Tree |
 
 
 HEEDED = [
-    answering("RT-11-01", "LaunchesAlone", "attaches a descriptor to launches alone", "tessxDescriptors",
-              launches_alone),
     answering("RT-11-01", "AllStreams", "tells what all streams carry", "tessxDescriptors", all_streams),
-    answering("RT-11-01", "SetForAll", "carries what is set now", SET, set_for_all),
     in_every_context("RT-11-01", "AllContexts", "sets the descriptor of every context", SET),
     set_once("reduction_order", "RT-11-02"),
     set_once("seed", "RT-11-03"),
     set_once("stream", "RT-11-04"),
-    answering("RT-11-03", "set_in_part", "sets the stream of a descriptor whose seed is refused", SET, set_in_part),
-    replaced("RT-11-02", "reduces in the order that is set when the collective runs", make,
-             (CollectiveWork, "_combined", ordered_late), name="ordered_late"),
-    combined("order_ignored", "reduces over ranks in its own order", lambda tree: None),
-    combined("trees_ignored", "passes over the explicit trees of collectives", lambda tree: (
-        None if tree is not None and tree.form == "explicit" else tree
-    )),
+    combined("trees_ignored", "passes over the explicit trees of collectives",
+        lambda tree: (None if tree is not None and tree.form == "explicit" else tree)),
 ]  # fmt: skip
 
 
@@ -168,10 +122,6 @@ def wrapped(name: str) -> Callable[[Shown], Descriptor]:
     return lambda message: READ(message | {key: message[key] % (1 << 64) for key in (name,) if key in message})
 
 
-def from_zero(*arguments: Any, source: RandomSource, **options: Any) -> Any:
-    return ON_MESH(*arguments, **options)
-
-
 ON_MESH = executables.execute_on_mesh
 
 
@@ -184,15 +134,14 @@ def under_the_policy_of_now(work: Work, stream: Stream) -> Work:
 
 CARRIES, ON = GraphWork.carries, Work.on
 REPLAYED = [
-    replaced("RT-11-01", "tells what the first two nodes of a replayed graph carry", make,
-             (GraphWork, "carries", lambda work: CARRIES(work)[:2]), name="two_of_a_replay"),
     replaced("RT-11-01", "replays a graph under the policy that is set then", make,
              (Work, "on", under_the_policy_of_now), name="policy_of_the_replay"),
 ]  # fmt: skip
 
 DRAWN = [
     replaced("RT-11-03", "draws from seed 0 where ranks meet", make,
-             (executables, "execute_on_mesh", from_zero), name="seed_where_ranks_meet"),
+        (executables, "execute_on_mesh", lambda *arguments, source, **options: ON_MESH(*arguments, **options)),
+        name="seed_where_ranks_meet"),
     *(
         replaced(clause, f"takes the low 64 bits of any {name}", make,
                  (messages, "read_descriptor", wrapped(name)), name=f"{name}_wrapped")
@@ -204,8 +153,6 @@ DRAWN = [
            lambda work: RandomSource(work.descriptor.seed, 0)),
     begins("RT-11-03", "launch_seed_of_the_context", "draws by the descriptor that is set when the launch runs",
            lambda work: RandomSource(work.stream.mesh.context.descriptor.seed, work.descriptor.stream)),
-    replaced("RT-11-03", "lets the descriptor's seed replace what an operation names", make,
-             (composites, "source_of",
-              lambda draw, env: (env.seed or draw.seed or 0, composites.stream_of(draw.stream, env))),
-             name="seed_over_all"),
+    replaced("RT-11-03", "lets the descriptor's seed replace what an operation names", make, (composites, "source_of",
+        lambda draw, env: (env.seed or draw.seed or 0, composites.stream_of(draw.stream, env))), name="seed_over_all"),
 ]  # fmt: skip

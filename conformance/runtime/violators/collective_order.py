@@ -46,12 +46,6 @@ def last_differs(right: Right, buffers: Buffers) -> Made:
     return [*right(buffers)[:-1], right(list(reversed(buffers)))[0]]
 
 
-def by_algorithm(self: CollectiveWork, group: Any, contributions: Any, right: Any = CollectiveWork._combined) -> Any:
-    if self.call.algorithm == "ring" or self.call.collective != "all_reduce":
-        return right(self, group, contributions)
-    return right(self, (*group[1:], group[0]), contributions)
-
-
 def by_streams(self: CollectiveWork, group: Any, contributions: Any, right: Any = CollectiveWork._combined) -> Any:
     if self.stream.handle % 2 == 0 or self.call.collective != "all_reduce":
         return right(self, group, contributions)
@@ -76,47 +70,19 @@ async def by_arrival(self: CollectiveWork, rank: int, right: Any = CollectiveWor
 
 
 ORDER = [
-    combining(
-        "RT-13-01",
-        "begins_elsewhere",
-        "begins sums at another rank each time",
-        rotated,
-        "all_reduce",
-        op="sum",
-    ),
-    combining(
-        "RT-02-09",
-        "shares_begin_elsewhere",
-        "begins shares at another rank each time",
-        rotated,
-        "reduce_scatter",
-        "all_reduce",
-        op="sum",
-    ),
+    combining("RT-13-01", "begins_elsewhere", "begins sums at another rank each time", rotated, "all_reduce", op="sum"),
+    combining("RT-02-09", "shares_begin_elsewhere", "begins shares at another rank each time", rotated,
+        "reduce_scatter", "all_reduce", op="sum"),
     combining("RT-06-04", "two_trees", "sums over two trees in turn", over("fold"), "all_reduce", op="sum"),
-    combining(
-        "RT-06-03", "last_differs", "sums on the last rank in another order", last_differs, "all_reduce", op="sum"
-    ),
-    broken("RT-06-03", "by_algorithm", "has an order for each algorithm", CollectiveWork, "_combined", by_algorithm),
-    broken(
-        "RT-04.7-10",
-        "by_latest_policy",
-        "reads the policy when sums run, not when they are called",
-        CollectiveWork,
-        "_combined",
-        by_latest_policy,
-    ),
+    combining("RT-06-03", "last_differs", "sums on the last rank in another order", last_differs, "all_reduce",
+        op="sum"),
+    broken("RT-04.7-10", "by_latest_policy", "reads the policy when sums run, not when they are called",
+        CollectiveWork, "_combined", by_latest_policy),
     broken("RT-04.7-03", "by_streams", "has an order for each stream", CollectiveWork, "_combined", by_streams),
-    broken(
-        "RT-03-01",
-        "by_arrival",
-        "pairs collectives of streams in the order in which they reach each rank",
-        CollectiveWork,
-        "run",
-        by_arrival,
-    ),
+    broken("RT-03-01", "by_arrival", "pairs collectives of streams in the order in which they reach each rank",
+        CollectiveWork, "run", by_arrival),
     broken("RT-13-01", "by_arrival_too", "mixes the collectives of streams", CollectiveWork, "run", by_arrival),
-]
+]  # fmt: skip
 
 
 # The wire
@@ -144,20 +110,9 @@ def fast_bf16(self: CollectiveWork, *arguments: Any) -> Mapping[int, Array]:
 
 
 WIRE = [
-    combining("RT-13-09", "bf16_wire", "sends bf16", lossy("bf16", lambda buffers: True)),
-    combining(
-        "RT-13-09",
-        "fp8_moves",
-        "sends fp8 where numbers are moved",
-        lossy("fp8_e4m3", lambda buffers: True),
-        "all_gather",
-        "broadcast",
-    ),
-    combining(
-        "RT-13-09",
-        "large_bf16",
-        "sends bf16 where buffers are large",
-        lossy("bf16", lambda buffers: buffers[0].values.size > 2000),
-    ),
+    combining("RT-13-09", "fp8_moves", "sends fp8 where numbers are moved", lossy("fp8_e4m3", lambda buffers: True),
+        "all_gather", "broadcast"),
+    combining("RT-13-09", "large_bf16", "sends bf16 where buffers are large",
+        lossy("bf16", lambda buffers: buffers[0].values.size > 2000)),
     broken("RT-13-09", "fast_bf16", "sends bf16 where fast math is allowed", CollectiveWork, "_combined", fast_bf16),
-]
+]  # fmt: skip

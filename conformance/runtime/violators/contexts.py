@@ -7,7 +7,6 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import violates
-from tessera_reference.mesh.memory import AddressSpaceMemory
 
 from .changes import (
     INVALID,
@@ -31,25 +30,11 @@ def unknown(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return {"context": call(**given)["context"] + 1000}
 
 
-def ending_others(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    answer = call(**given)
-    for handle, _ in adapter.runtime.handles.live("context"):
-        call(context=handle)
-    return answer
-
-
 def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     adapter.runtime.machine.memory.release = lambda owner: ()
     answer = call(**given)
     del adapter.runtime.machine.memory.release
     return answer
-
-
-def reclaiming(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    memory: AddressSpaceMemory = adapter.runtime.machine.memory
-    for owner in {allocation.owner for allocation in memory.live() if allocation.space == "device"}:
-        memory.release(owner)
-    return call(**given)
 
 
 def ending_all(kind: str) -> Answer:
@@ -75,14 +60,10 @@ CONTEXTS = [
         refusing("RT-04.1-19", f"refused_by_{function}", f"{function} refuses a live context", function, status=INVALID)
         for function in ("tessProfilerStart", "tessModuleLoad", "tessMeshCreate", "tessSetNumericsPolicy")
     ),
-    answering("RT-04.1-20", "ends_others", "ends all contexts with one", "tessShutdown", ending_others),
     answering("RT-04.1-20", "leaks", "keeps the memory of a context that ends", "tessShutdown", leaking),
-    answering(
-        "RT-04.1-20", "unfinished", "leaves queued work undone when a context ends", "tessShutdown", without_waiting
-    ),
-    answering("RT-04.1-20", "reclaims_all", "frees the memory of other contexts too", "tessShutdown", reclaiming),
-    refusing("RT-04.1-20", "never_ends", "ends no context", "tessShutdown"),
-]
+    answering("RT-04.1-20", "unfinished", "leaves queued work undone when a context ends", "tessShutdown",
+        without_waiting),
+]  # fmt: skip
 
 
 def version(**other: int) -> Any:
@@ -95,14 +76,8 @@ VERSIONS = [
 
 
 INITIALIZED = [
-    restating(
-        "RT-19.A-03",
-        "other_status",
-        "calls it invalid that tessInit is missing",
-        "tessEventCreate",
-        NOT_INITIALIZED,
-        INVALID,
-    ),
+    restating("RT-19.A-03", "other_status", "calls it invalid that tessInit is missing", "tessEventCreate",
+        NOT_INITIALIZED, INVALID),
     *(
         restating(
             "RT-19.A-03",
@@ -125,7 +100,7 @@ INITIALIZED = [
         )
         for function in ("tessStreamCreate", "tessMalloc", "tessModuleLoad")
     ),
-]
+]  # fmt: skip
 
 
 @violates("RT-19.A-03", "takes NULL for the first live context")

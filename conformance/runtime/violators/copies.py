@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced, violates
+from tessera_conformance.strength import Violation, replaced
 from tessera_reference.runtime.streams import CopyWork
 
 from .changes import BuildsOnce, Call, Given, accepting, answering
@@ -66,56 +66,7 @@ CHANGED = [
         answering(clause, f"{short}_longer", "copies whole words", "tessMemcpyAsync", longer)
         for clause, short in KINDS.values()
     ),
-    copying(D2D, "exchanged", "copies on the device the other way round", exchanged),
 ]
 
 EVERY_RANK = replaced("RT-04.4-19", "copies to the host from one rank after the other", BuildsOnce,
                       (CopyWork, "run", CopyWork._copied), name="every_rank")  # fmt: skip
-
-
-@violates("RT-04.4-20", "copies on the device on rank 0 only")
-class FirstRankOnly(BuildsOnce):
-    def runtime_tessMemcpyAsync(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        if arguments["kind"] != D2D or arguments["bytes"] == 0 or not self._many_ranks():
-            return super().runtime_tessMemcpyAsync(**arguments)
-        mesh = self.runtime.handles.live("mesh")[-1][0]
-        memory = self.runtime_tessxPeek(mesh=mesh, rank=0, devPtr=arguments["src"], bytes=arguments["bytes"])
-        return self.runtime_tessxPoke(mesh=mesh, rank=0, devPtr=arguments["dst"], data=memory["data"])
-
-    def _many_ranks(self) -> bool:
-        return any(len(mesh.devices) > 1 for _, mesh in self.runtime.handles.live("mesh"))
-
-
-class Overtaking(BuildsOnce):
-    """A runtime whose copies of one kind run on a stream of their own."""
-
-    kinds: tuple[int, ...] = ()
-    waits = False
-
-    def runtime_tessMemcpyAsync(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Queue the copy beside the stream."""
-        found = [mesh for _, mesh in self.runtime.handles.live("mesh") if arguments["stream"] in mesh.streams]
-        if arguments["kind"] not in self.kinds or not found:
-            return super().runtime_tessMemcpyAsync(**arguments)
-        stream = self.runtime_tessStreamCreate(mesh=found[0].handle, priority=0)["stream"]
-        answer = super().runtime_tessMemcpyAsync(**(arguments | {"stream": stream}))
-        if self.waits:
-            self.runtime_tessStreamSynchronize(stream=stream)
-        return answer
-
-
-@violates("RT-04.4-11", "lets copies to the device overtake queued work")
-class CopiesInAtOnce(Overtaking):
-    kinds = (H2D,)
-    waits = True
-
-
-@violates("RT-04.4-11", "lets copies on the device overtake queued work")
-class CopiesWithinAtOnce(Overtaking):
-    kinds = (D2D,)
-    waits = True
-
-
-@violates("RT-04.4-11", "runs copies beside their stream")
-class CopiesBeside(Overtaking):
-    kinds = (H2D, D2H, D2D)

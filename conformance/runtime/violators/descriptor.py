@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.abi.policy import Descriptor, StableMath
-from tessera_reference.abi.status import Failure, Status
+from tessera_reference.abi.policy import Descriptor
 from tessera_reference.adapter import ReferenceAdapter, numerics
 from tessera_reference.numerics.errors import LeafCount
-from tessera_reference.numerics.trees import PAIRWISE, Tree
+from tessera_reference.numerics.trees import Tree
 
 from ...ir.violators.changes import changed
 
@@ -39,11 +38,6 @@ def without(name: str) -> Callable[[Shown], Shown]:
 
 TOLD = [
     shown("RT-11-01", "no_order", "carries no reduction order", without("reduction_order")),
-    shown("RT-11-02", "order_not_told", "tells the canonical order whatever was taken", lambda shown: shown | {
-        "reduction_order": PAIRWISE.to_json()
-    }),
-    shown("RT-11-03", "seed_not_told", "tells seed 0 whatever was taken", lambda shown: shown | {"seed": 0}),
-    shown("RT-11-04", "stream_not_told", "tells stream 0 whatever was taken", lambda shown: shown | {"stream": 0}),
     *(
         shown(clause, f"no_{toggle}", f"has no toggle {toggle}", lambda shown, toggle=toggle: shown | {  # type: ignore[misc]
             "stable": without(toggle)(shown["stable"])
@@ -73,20 +67,11 @@ def fold_for_ring(descriptor: Descriptor) -> Descriptor:
     )
 
 
-def named_only(descriptor: Descriptor) -> Descriptor:
-    order = descriptor.reduction_order
-    return replace(descriptor, reduction_order=None) if order is not None and order.form == "explicit" else descriptor
-
-
 HEEDED = [
-    heeded("RT-11-02", "order_ignored", "reduces in its own order", lambda found: replace(found, reduction_order=None)),
     heeded("RT-11-02", "ring_as_fold", "begins every ring with the first element", fold_for_ring),
-    heeded("RT-11-02", "named_orders_only", "passes explicit trees over", named_only),
-    heeded("RT-11-03", "seed_ignored", "draws with seed 0", lambda found: replace(found, seed=0)),
     heeded("RT-11-04", "stream_ignored", "draws from stream 0", lambda found: replace(found, stream=0)),
-    heeded("RT-11-03", "seed_and_stream_exchanged", "exchanges seed and stream", lambda found: replace(
-        found, seed=found.stream, stream=found.seed
-    )),
+    heeded("RT-11-03", "seed_and_stream_exchanged", "exchanges seed and stream",
+        lambda found: replace(found, seed=found.stream, stream=found.seed)),
 ]  # fmt: skip
 
 
@@ -101,15 +86,6 @@ def short_accepted(self: Tree, n: int) -> None:
             raise
 
 
-def refuse_as_invalid(self: StableMath) -> None:
-    if not all(vars(self).values()):
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessLaunch", "a toggle is off", "on")
-
-
 REFUSED = [
     changed("RT-11-02", "short_tree", "reduces what a tree names", (Tree, "require_leaves", short_accepted)),
-    changed(
-        "RT-11-05", "other_status", "refuses toggles with another status",
-        (StableMath, "__post_init__", refuse_as_invalid),
-    ),
 ]  # fmt: skip

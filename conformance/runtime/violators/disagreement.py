@@ -19,7 +19,6 @@ from .order import broken
 Ranks = Mapping[int, CollectiveWork]
 
 MISMATCH = Status.TESS_ERR_COLLECTIVE_MISMATCH
-VIOLATION = Status.TESS_ERR_DETERMINISM_VIOLATION
 
 
 # Comparison
@@ -57,10 +56,6 @@ def without_descriptors(ranks: Ranks) -> Ranks:
     return of_descriptors(ranks, lambda own, first: first)
 
 
-def without_policies(ranks: Ranks) -> Ranks:
-    return {rank: replace(arrival, policy=ranks[0].policy) for rank, arrival in ranks.items()}
-
-
 def moves_without(ranks: Ranks) -> Ranks:
     return without_descriptors(ranks) if ranks[0].call.op is None else ranks
 
@@ -92,9 +87,7 @@ COMPARED = [
         for field, clause in zip(fields(CollectiveCall), ("RT-07-08", "RT-19.A-07") * 4, strict=False)
         if field.name != "axis"  # ranks along other axes do not meet at all: group_rendezvous
     ),
-    agreeing("RT-11-08", "no_descriptors", "does not compare descriptors", without_descriptors),
     agreeing("RT-11-08", "moves_without", "compares no descriptors where data are moved", moves_without),
-    agreeing("RT-19.A-08", "no_policies", "does not compare policies", without_policies),
     agreeing("RT-11-09", "no_seed", "does not compare seeds", but_for("seed")),
     agreeing("RT-11-09", "no_stream", "does not compare streams of random numbers", but_for("stream")),
     agreeing("RT-11-09", "no_order", "does not compare orders of reduction", but_for("reduction_order")),
@@ -148,15 +141,6 @@ def reported_everywhere(self: Stream, failure: Failure, number: int, rank: int) 
         stream.failures.setdefault((number, rank), failure)
 
 
-def reported_by_the_call(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    answer = call(**given)
-    stream = adapter.runtime.stream(given["stream"])
-    counts = adapter.runtime.issued[stream].counts
-    if set(counts.values()) == {counts[given["rank"]]} and len(counts) == len(stream.mesh.devices):
-        adapter.runtime_tessStreamSynchronize(stream=given["stream"])
-    return answer
-
-
 async def patient(self: Rendezvous, work: Any, rank: int, contribution: Any, complete: Any) -> None:
     self.contributions[rank] = contribution
     if len(self.contributions) == len(self.expected) and not self.done.is_set:
@@ -186,19 +170,9 @@ def exhausted(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 TOLD = [
     answering("RT-07-08", "exhausted", "keeps a credit for each mismatch", "tessStreamSynchronize", exhausted),
-    reported_as(
-        "RT-19.A-07", "mismatch_as_invalid", "calls a mismatch invalid", MISMATCH, Status.TESS_ERR_INVALID_VALUE
-    ),
-    reported_as("RT-11-09", "violation_as_mismatch", "calls a violation a mismatch", VIOLATION, MISMATCH),
-    reported_as(
-        "RT-19.A-08", "violation_as_failure", "calls it a failed launch", VIOLATION, Status.TESS_ERR_LAUNCH_FAILED
-    ),
-    unreported("RT-07-08", "mismatch_untold", "does not tell of mismatches", MISMATCH),
-    unreported("RT-07-09", "violation_untold", "does not tell of violations", VIOLATION),
     broken("RT-07-09", "told_for_ever", "tells of an error every time", Stream, "synchronize", reported_every_time),
     broken("RT-07-08", "last_told", "tells of the last error", Stream, "fail", only_last_reported),
     broken("RT-07-08", "told_everywhere", "tells every stream", Stream, "fail", reported_everywhere),
-    answering("RT-07-09", "told_by_the_call", "tells by the call", "tessxIssue", reported_by_the_call),
     broken("RT-19.A-07", "patient", "lets ranks go on without one that never arrives", Rendezvous, "arrive", patient),
     answering("RT-11-08", "one_stream", "pairs collectives of all streams", "tessxIssue", one_stream),
 ]

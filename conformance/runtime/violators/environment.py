@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.adapter import make
-from tessera_reference.runtime import calls, contexts, state
+from tessera_reference.runtime import calls, contexts
 from tessera_reference.runtime.contexts import Context, Environment
 from tessera_reference.runtime.launches import CodeCache
 from tessera_reference.runtime.state import Line, Log
@@ -69,10 +69,8 @@ FOUND = [
     ),
     finding("RT-19.C-05", "other_TESS_LOG_LEVEL", "takes a value of TESS_LOG_LEVEL for another",
             instead("TESS_LOG_LEVEL", {"trace": "debug"})),
-    finding("RT-19.C-02", "no_TESS_DETERMINISTIC", "does not read TESS_DETERMINISTIC", lambda variables: {
-        **without("TESS_DETERMINISTIC")(variables), "TESS_DETERMINISTIC": "0"
-    }),
-    finding("RT-19.C-03", "no_TESS_CACHE_DIR", "does not read TESS_CACHE_DIR", without("TESS_CACHE_DIR")),
+    finding("RT-19.C-02", "no_TESS_DETERMINISTIC", "does not read TESS_DETERMINISTIC",
+        lambda variables: {**without("TESS_DETERMINISTIC")(variables), "TESS_DETERMINISTIC": "0"}),
 ]  # fmt: skip
 
 
@@ -86,8 +84,6 @@ DEFAULT = Context.default
 CHOSEN = [
     chosen("numerics_told_alone", "tells TESS_NUMERICS and changes no policy by it",
            lambda self: replace(NumericsPolicy(), deterministic=DEFAULT(self).deterministic)),
-    chosen("downcast_without_fast_math", "forbids fast math under downcast",
-           lambda self: replace(DEFAULT(self), allowFastMath=0)),
     chosen("fast_beside_determinism", "lets TESS_DETERMINISTIC take fast math away", lambda self: replace(
         DEFAULT(self), allowFastMath=DEFAULT(self).allowFastMath if self.environment.deterministic is None else 0
     )),
@@ -168,14 +164,8 @@ def all_levels(self: Log, level: str, text: str) -> None:
     self.lines.append(Line(level, text))
 
 
-def the_less(self: Log, level: str, text: str) -> None:
-    if self.level is not None and state.LEVELS.index(level) >= state.LEVELS.index(self.level):
-        self.lines.append(Line(level, text))
-
-
 LOGGED = [
     replaced("RT-19.C-05", "logs everything always", make, (Log, "note", all_levels), name="all_levels"),
-    replaced("RT-19.C-05", "logs less the higher the level", make, (Log, "note", the_less), name="the_less"),
     reading("RT-19.C-04", "always_tuned", "tunes although it is told not to", lambda found: found if found.autotune
             is None else replace(found, autotune=True)),
     reading("RT-19.C-04", "never_tuned", "does not tune although it is told to", lambda found: found if found.autotune

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import violates
 from tessera_reference.abi.status import Failure, Status
 
-from .changes import INVALID, BuildsOnce, Call, Given, answering, at_once, refusing, restating
+from .changes import INVALID, Call, Given, answering, refusing, restating
 
 OUT_OF_MEMORY = "TESS_ERR_OUT_OF_MEMORY"
 GRID = {"grid": [1, 1, 1], "block": [0, 0, 0], "shmemBytes": 0, "flags": 0}
@@ -108,14 +107,6 @@ DEFERRED = [
         )
         for function in ("tessLaunch", "tessMemcpyAsync", "tessAllGather", "tessStreamWaitEvent")
     ),
-    answering(
-        "RT-07-04",
-        "memory_twice",
-        "tells twice that there is no memory",
-        "tessMalloc",
-        deferred(OUT_OF_MEMORY, twice=True),
-    ),
-    restating("RT-07-04", "memory_null", "gives NULL where there is no memory", "tessMalloc", OUT_OF_MEMORY, ""),
 ]
 
 
@@ -149,38 +140,9 @@ def invalid_hides(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 FAILED = [
-    answering("RT-07-07", "at_once", "tells of failed launches from tessLaunch", "tessLaunch", at_once),
-    answering("RT-07-07", "twice", "tells of a failed launch twice", "tessStreamSynchronize", twice),
-    answering("RT-07-07", "everywhere", "tells a stream of the errors of others", "tessStreamSynchronize", everywhere),
-    answering(
-        "RT-07-07", "invalid_hides", "forgets failed launches when a call is refused", "tessMalloc", invalid_hides
-    ),
-]
-
-
-@violates("RT-07-07", "tells of the error of each launch by itself")
-class OneByOne(BuildsOnce):
-    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        answer = super().runtime_tessLaunch(**arguments)
-        try:
-            super().runtime_tessStreamSynchronize(stream=arguments["stream"])
-        except Refusal as refusal:
-            self.errors.append(refusal)
-        return answer
-
-    def runtime_tessStreamSynchronize(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        answer = super().runtime_tessStreamSynchronize(**arguments)
-        if self.errors:
-            raise self.errors.pop(0)
-        return answer
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.errors: list[Refusal] = []
-
-    def session_reset(self) -> dict[str, Any]:
-        self.errors.clear()
-        return super().session_reset()
+    answering("RT-07-07", "invalid_hides", "forgets failed launches when a call is refused", "tessMalloc",
+        invalid_hides),
+]  # fmt: skip
 
 
 # The text of the last failure
@@ -191,12 +153,6 @@ def text(change: Any) -> Any:
     return lambda adapter, call, given: {"text": change(call(**given)["text"])}
 
 
-def first_failure(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    if not getattr(adapter, "first_text", ""):
-        adapter.first_text = call(**given)["text"]
-    return {"text": adapter.first_text}
-
-
 def cleared(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     answer = call(**given)
     adapter.runtime.last_error = ""
@@ -204,14 +160,5 @@ def cleared(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 TEXTS = [
-    answering("RT-07-03", "no_text", "gives failures no text", "tessxLastError", text(lambda message: "")),
-    answering(
-        "RT-07-03",
-        "no_function",
-        "leaves the function out",
-        "tessxLastError",
-        text(lambda message: message.partition(":")[2]),
-    ),
-    answering("RT-07-03", "first_failure", "tells of the first failure", "tessxLastError", first_failure),
     answering("RT-07-03", "cleared", "forgets a failure when a call succeeds", "tessMalloc", cleared),
 ]

@@ -48,23 +48,10 @@ async def of_the_first(self: RecordWork, rank: int) -> None:
         self.recording.reached.set()
 
 
-def reached_at_once(*arguments: Any, right: Any = calls.recording_on) -> Any:
-    recording = right(*arguments)
-    recording.reached.set()
-    return recording
-
-
 async def never_for_itself(self: WaitWork, rank: int, right: Any = WaitWork.run) -> None:
     if f"stream {self.stream.handle}" in self.recording.reached.name:
         await Signal(self.stream.mesh.machine.engine, "what never comes")
     await right(self, rank)
-
-
-def replaces_for_all(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    event = calls._event(adapter.runtime, given["event"])
-    if event.last is not None and not event.last.reached.is_set:
-        event.last.missing += 1 << 30
-    return call(**given)
 
 
 def of_its_first_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -118,19 +105,6 @@ def waits_of(stream: Any) -> list[Work]:
     return [work for work in stream.queued if isinstance(work, WaitWork)]
 
 
-def ends_the_wait_before(self: Stream, work: Work) -> None:
-    last = next(reversed(self.queued), None)
-    if isinstance(work, WaitWork) and isinstance(last, WaitWork):
-        ENDED.add(last)
-    ENQUEUE(self, work)
-
-
-def ends_all_waits_before(self: Stream, work: Work) -> None:
-    if isinstance(work, WaitWork):
-        ENDED.update(waits_of(self))
-    ENQUEUE(self, work)
-
-
 def ends_waits_of_others(self: Stream) -> None:
     for other in self.mesh.streams.values():
         if other is not self:
@@ -151,37 +125,23 @@ def joining(name: str, description: str, attribute: str, substitute: Any) -> Vio
 
 
 JOINS = [
-    joining("join_replaces", "keeps the last of waits that follow one another", "enqueue", ends_the_wait_before),
-    joining("join_replaces_all", "keeps the last wait of a stream", "enqueue", ends_all_waits_before),
-    joining(
-        "join_forgets",
-        "forgets all waits of a stream but the last when another is synchronized",
-        "synchronize",
-        ends_waits_of_others,
-    ),
+    joining("join_forgets", "forgets all waits of a stream but the last when another is synchronized", "synchronize",
+        ends_waits_of_others),
     joining("join_recorded", "forgets all waits but the last before a recording", "enqueue", ended_by_a_record),
-]
+]  # fmt: skip
 
 RUNS: list[Violation] = [
-    broken("RT-12-03", "no_wait", "does not wait for events", WaitWork, "run", no_wait),
     broken("RT-12-03", "own_mesh_only", "does not wait for events of another mesh", WaitWork, "run", own_mesh_only),
-    broken(
-        "RT-12-03", "urgent_goes_on", "does not wait for streams of lower priority", WaitWork, "run", urgent_goes_on
-    ),
-    broken("RT-12-04", "waits_on_rank_0", "holds back rank 0 only", WaitWork, "run", first_rank_only),
-    broken("RT-12-04", "rank_0", "takes an event for reached when rank 0 is there", RecordWork, "run", of_the_first),
-    broken("RT-02-06", "reached_at_once", "takes an event for reached at once", calls, "recording_on", reached_at_once),
-    broken("RT-02-13", "waits_for_itself", "blocks a stream that waits for itself", WaitWork, "run", never_for_itself),
+    broken("RT-12-03", "urgent_goes_on", "does not wait for streams of lower priority", WaitWork, "run",
+        urgent_goes_on),
     exchanging("RT-02-06", "without_copies", "does not count the copy before a recording", both(CopyWork, RecordWork)),
     exchanging("RT-02-06", "copies_do_not_wait", "lets a copy overtake the wait before it", both(WaitWork, CopyWork)),
-]
+]  # fmt: skip
 
 CALLS: list[Violation] = [
-    answering("RT-12-03", "replaced", "lets waits follow a new recording", "tessEventRecord", replaces_for_all),
-    answering(
-        "RT-02-06", "first_stream", "keeps an event with its first stream", "tessEventRecord", of_its_first_stream
-    ),
+    answering("RT-02-06", "first_stream", "keeps an event with its first stream", "tessEventRecord",
+        of_its_first_stream),
     answering("RT-12-03", "released", "lets waits go when the event is destroyed", "tessEventDestroy", releases),
     answering("RT-12-04", "anywhere", "takes a wait on a mesh apart", "tessStreamWaitEvent", anywhere),
     answering("RT-02-13", "refuses_its_own", "refuses a stream's own event", "tessStreamWaitEvent", refuses_its_own),
-]
+]  # fmt: skip

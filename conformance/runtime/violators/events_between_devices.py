@@ -10,7 +10,6 @@ from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.streams import CopyWork, RecordWork, Stream, WaitWork, Work
 
 from .changes import BuildsOnce
-from .events import first_rank_only, of_the_first
 
 ENQUEUE = Stream.enqueue
 OPTIONAL = ("rank-memory", "schedule-control")
@@ -49,10 +48,6 @@ def is_broadcast(work: Work) -> bool:
 
 
 PLAIN = [
-    plain("waits_on_rank_0", "holds back rank 0 only", WaitWork, "run", first_rank_only),
-    plain("rank_0", "takes an event for reached when rank 0 is there", RecordWork, "run", of_the_first),
-    overtaking("collectives_do_not_wait", "lets collectives overtake the wait before them",
-               lambda one, two, rank: isinstance(one, WaitWork) and isinstance(two, CollectiveWork)),
     overtaking("copies_do_not_wait_on_others", "lets copies of ranks behind the first overtake the wait before them",
                lambda one, two, rank: rank > 0 and isinstance(one, WaitWork) and isinstance(two, CopyWork)),
     overtaking("copies_not_counted_on_others", "does not count the copy before a recording on ranks behind the first",

@@ -48,35 +48,15 @@ def one_group(found: Found) -> Found:
 
 EXPLAINED = [
     explaining("RT-17-03", "one_group", "tells all kernels as one group", one_group),
-    explaining("RT-17-03", "empty_groups", "tells groups without operations", lambda found: found | {
-        "fusion_groups": [fusion_group | {"operations": []} for fusion_group in found["fusion_groups"]]
-    }),
-    telling("RT-17-03", "no_names", "names no kernels in words", lambda text: text.replace("kernel ", "")
-            .replace("product", "it").replace("twice", "it")),
-    explaining("RT-17-08", "first_tile", "tells the first tile shape alone", lambda found: found | {
-        "tile_shapes": found["tile_shapes"][:1]
-    }),
-    explaining("RT-17-08", "extents_of_zero", "tells extents of 0", tiles(lambda tile: tile | {
-        "extents": dict.fromkeys(tile["extents"], 0)
-    })),
-    explaining("RT-17-08", "extents_in_bytes", "tells extents in bits", tiles(lambda tile: tile | {
-        "extents": {name: 32 * extent for name, extent in tile["extents"].items()}
-    })),
-    explaining("RT-17-08", "no_k", "tells no extent of a contraction", tiles(lambda tile: tile | {
-        "extents": {name: extent for name, extent in tile["extents"].items() if name != "k"}
-    })),
-    telling("RT-17-08", "no_numbers", "tells no numbers in words",
-            lambda text: "".join("n" if letter.isdigit() else letter for letter in text)),
-    explaining("RT-17-09", "no_plans", "tells no collective plans", lambda found: found | {"collective_plans": []}),
-    explaining("RT-17-09", "first_plan", "tells the first plan alone", lambda found: found | {
-        "collective_plans": found["collective_plans"][:1]
-    }),
+    explaining("RT-17-08", "first_tile", "tells the first tile shape alone",
+        lambda found: found | {"tile_shapes": found["tile_shapes"][:1]}),
+    explaining("RT-17-08", "extents_in_bytes", "tells extents in bits",
+        tiles(lambda tile: tile | {"extents": {name: 32 * extent for name, extent in tile["extents"].items()}})),
     explaining("RT-17-09", "first_collective", "tells one plan of each collective", lambda found: found | {
         "collective_plans": list({plan["collective"]: plan for plan in found["collective_plans"]}.values())
     }),
-    explaining("RT-17-09", "always_a_plan", "tells a plan of a program without collectives", lambda found: found | {
-        "collective_plans": found["collective_plans"] or [PHANTOM]
-    }),
+    explaining("RT-17-09", "always_a_plan", "tells a plan of a program without collectives",
+        lambda found: found | {"collective_plans": found["collective_plans"] or [PHANTOM]}),
 ]  # fmt: skip
 
 

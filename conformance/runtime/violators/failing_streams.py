@@ -29,16 +29,6 @@ def one_slot(self: Stream, failure: Failure, number: int, rank: int) -> None:
         FAIL(self, failure, number, rank)
 
 
-def cleared_for_all(self: Stream) -> None:
-    self.mesh.drain()
-    try:
-        SYNCHRONIZE(self)
-    except Failure:
-        for other in others(self):
-            other.failures = {}
-        raise
-
-
 def kind_of_the_first(self: Stream) -> None:
     self.mesh.drain()
     failed = [other for other in (self, *others(self)) if other.failures]
@@ -89,9 +79,6 @@ KEPT = [
              (Stream, "enqueue", gone_with_new_work), name="gone_with_new_work"),
     replaced("RT-06-06", "keeps one error for all streams of a mesh", BuildsOnce, (Stream, "fail", one_slot),
              name="one_slot"),
-    replaced("RT-07-07", "lets an error travel along an event", BuildsOnce, (WaitWork, "run", handed_on),
-             name="handed_on"),
-    sync("RT-07-07", "cleared_for_all", "forgets the errors of a mesh with the one that is reported", cleared_for_all),
     sync("RT-07-07", "kind_of_the_first", "reports every error with the status of the first stream's",
          kind_of_the_first),
     answering("RT-07-07", "with_the_destroyed", "forgets the errors of a mesh with a stream that is destroyed",

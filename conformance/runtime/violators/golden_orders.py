@@ -68,22 +68,12 @@ STABLE = [
 ]  # fmt: skip
 
 
-def over_its_own_leaves(op: str, inputs: Sequence[Any], tree: Tree | None) -> Any:
-    """Return the combination of as many ranks as the tree has leaves."""
-    explicit = tree is not None and tree.form == "explicit"
-    leaves = sum(isinstance(token, int) for token in tree.tokens) if tree is not None and explicit else len(inputs)
-    return REDUCED(op, [inputs[place % len(inputs)] for place in range(leaves)], tree)
-
-
 ORDERS = [
-    changed("RT-11-02", "over_its_own_leaves", "combines as many ranks as a tree has leaves",
-            (Tree, "require_leaves", lambda tree, count: None), (collectives, "reduced", over_its_own_leaves)),
     changing("pairwise_as_fold", "folds more than eight terms in place of the pairwise order", numerics, "evaluate",
              long_pairwise_as_fold),
     changing("uneven_as_fold", "folds over a number of ranks that is no power of two", collectives, "reduced",
              uneven_as_fold),
     changing("in_steps", "rounds within a node of three or more terms", NodeArithmetic, "_sum", in_steps),
-    changing("latest", "combines in the order that was set last", collectives.CollectiveWork, "_combined", latest),
     changing("order_dropped", "launches in its own order, whatever the descriptor fixes", calls, "require_order",
              lambda *of: None),
 ]  # fmt: skip

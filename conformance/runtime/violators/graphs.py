@@ -13,9 +13,9 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.runtime import calls
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import State
-from tessera_reference.runtime.streams import Capture, Graph, GraphWork, Node, Stream, Work, capture_of
+from tessera_reference.runtime.streams import Capture, Graph, GraphWork, Stream, capture_of
 
-from .changes import Call, Given, answering, null
+from .changes import Call, Given, answering
 
 END, ADD = Capture.end, Capture.add
 QUEUE, RUN, REPLAY = calls.queue_launch, LaunchWork.run, GraphWork.run
@@ -41,13 +41,6 @@ def flags_that_differ(state: State, work: LaunchWork) -> None:
         work.stream.enqueue(work)
 
 
-def run_at_the_end(self: Capture, stream: Stream) -> Graph:
-    graph = END(self, stream)
-    for node in graph.nodes:
-        stream.enqueue(node.work.on(stream))
-    return graph
-
-
 def every_stream(state: State, work: LaunchWork) -> None:
     QUEUE(state, work)
     if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
@@ -61,7 +54,6 @@ CAPTURED = [
              (calls, "queue_launch", flags_that_differ), name="flags_that_differ"),
     replaced("RT-06-11", "lets every stream of the mesh capture with the first", make,
              (calls, "queue_launch", every_stream), name="every_stream"),
-    capturing("RT-06-11", "run_at_the_end", "runs captured work when it is instantiated", "end", run_at_the_end),
 ]  # fmt: skip
 
 
@@ -75,23 +67,6 @@ def shown(clause: str, name: str, description: str, change: Callable[[Given], Gi
         return {"nodes": [node | change(node) for node in call(**given)["nodes"]]}
 
     return answering(clause, name, description, "tessxGraphNodes", answer)
-
-
-def copies_run_at_once(self: Capture, work: Work) -> None:
-    ADD(self, work)
-    if work.kind == "copy":
-        work.stream.enqueue(work.on(work.stream))
-
-
-def without_edges_to_copies(self: Capture, work: Work) -> None:
-    before = self.before.get(work.stream, frozenset())
-    ADD(self, work)
-    if work.kind == "copy":
-        self.before[work.stream] = before
-
-
-def after_the_first(self: Capture, work: Work) -> None:
-    self.nodes.append(Node(work, (0,) if self.nodes else ()))
 
 
 def unjoined(self: Capture, recording: int, stream: Stream) -> None:
@@ -120,28 +95,11 @@ class StaleCopies(ReferenceAdapter):
 NODES = [
     shown("RT-12-05", "NodesWithoutNames", "names every node after its kind", lambda node: {"name": node["kind"]}),
     shown("RT-12-06", "CopiesAsLaunches", "tells copies as launches", lambda node: {"kind": "launch"}),
-    capturing("RT-12-05", "after_the_first", "lets every node follow the first one alone", "add", after_the_first),
     capturing("RT-12-05", "unjoined", "records no edge for a wait", "wait", unjoined),
-    capturing("RT-12-06", "copies_run_at_once", "runs captured copies at once, too", "add", copies_run_at_once),
-    capturing("RT-12-06", "edges_to_copies", "lets nothing follow a copy", "add", without_edges_to_copies),
 ]  # fmt: skip
 
 
 # Instantiation
-
-
-@violates("RT-12-07", "gives every capture the first one's graph")
-class OneGraph(ReferenceAdapter):
-    first: int | None = None
-
-    def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        graph = super().runtime_tessxGraphInstantiate(stream=stream)["graph"]
-        self.first = self.first or graph
-        return {"graph": self.first}
-
-    def session_reset(self) -> dict[str, Any]:
-        self.first = None
-        return super().session_reset()
 
 
 def all_destroyed(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -151,7 +109,6 @@ def all_destroyed(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 INSTANTIATED = [
-    answering("RT-12-07", "NullGraph", "instantiates the NULL graph", "tessxGraphInstantiate", null("graph")),
     answering("RT-12-07", "AllDestroyed", "ends all graphs with the first that is destroyed", "tessxGraphDestroy",
               all_destroyed),
 ]  # fmt: skip
@@ -205,7 +162,6 @@ REPLAYED = [
               "tessxGraphLaunch", own_stream_only),
     answering("RT-12-08", "ReplayOvertakes", "replays before what its stream has queued", "tessxGraphLaunch",
               overtaking),
-    replaying("RT-12-08", "few_nodes", "replays eight nodes of a graph", few_nodes),
     replaying("RT-12-08", "copies_last", "replays the copies of a graph behind its launches", copies_last),
     replaying("RT-12-08", "first_rank_only", "replays on the first rank alone", first_rank_only),
     replaying("RT-12-08", "silent", "tells nothing of what fails in a replay", silent),
@@ -238,7 +194,6 @@ async def nodes_as_chosen(self: GraphWork, rank: int) -> None:
 
 
 DETERMINISTIC = [
-    replaced("RT-12-09", "now and then replays with other bits", make, (LaunchWork, "run", drifting),
-             name="drifting"),
+    replaced("RT-12-09", "now and then replays with other bits", make, (LaunchWork, "run", drifting), name="drifting"),
     replaying("RT-12-09", "nodes_as_chosen", "orders nodes as concurrency has it", nodes_as_chosen),
 ]  # fmt: skip

@@ -6,22 +6,17 @@ Runtime specification, 4.7, 6 and 18.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.abi.status import LaunchFlag
-from tessera_reference.adapter import make
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.runtime import calls
 from tessera_reference.runtime.contexts import Context
 from tessera_reference.runtime.launches import LaunchWork
-from tessera_reference.tile.lowering import rows
-from tessera_reference.tile.lowering.rows import RowBlocks, added_up
 
 from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing
 from .order import broken
@@ -65,7 +60,6 @@ FLAGS = [
             ("RT-06-18", LaunchFlag.TESS_LAUNCH_LOW_LATENCY),
         )
     ),
-    refusing("RT-06-19", "one_flag", "takes one flag", LAUNCH, many, INVALID),
     refusing("RT-06-19", "no_combination", "supports no combination", LAUNCH, many, UNSUPPORTED),
     answering("RT-06-19", "last_flag", "heeds one flag of several", LAUNCH, lowest),
 ]
@@ -89,11 +83,6 @@ def sticking(right: Any, self: Context, module: Any, flag: bool) -> Any:
     if flag:
         self.policy = policy
     return policy
-
-
-def all_strict(right: Any, self: Context, module: Any, flag: bool) -> Any:
-    policy = right(self, module, flag)
-    return replace(policy, allowFastMath=0, stableReductions=1) if flag else policy
 
 
 NUMBERS = count()
@@ -120,15 +109,6 @@ def nudged(array: Array) -> Array:
     return Array.from_bits(array.dtype, array.shape, bytes([data[0] ^ 1]) + data[1:])
 
 
-def by_policy(work: LaunchWork) -> bool:
-    policy = work.stream.mesh.context.policy
-    return policy is None or bool(policy.deterministic)
-
-
-def by_flag(work: LaunchWork) -> bool:
-    return bool(work.flags & LaunchFlag.TESS_LAUNCH_DETERMINISTIC)
-
-
 def varies(clause: str, name: str, description: str, bound: Callable[[LaunchWork], bool]) -> Violation:
     """Return a violation in which launches without that obligation have other bits every time."""
     return replaced(clause, description, BuildsOnce, varying(bound), name=name)
@@ -148,42 +128,15 @@ def products_backwards(
 
 
 DETERMINISM = [
-    broken(
-        "RT-06-04",
-        "products_backwards",
-        "adds the terms of a launched product from the last to the first",
-        LaunchWork,
-        "_executed",
-        products_backwards,
-    ),
-    replaced(
-        "RT-06-09",
-        "ignores the flag",
-        BuildsOnce,
-        governing(lambda right, self, module, flag: right(self, module)),
-        name="ignored",
-    ),
+    broken("RT-06-04", "products_backwards", "adds the terms of a launched product from the last to the first",
+        LaunchWork, "_executed", products_backwards),
     replaced("RT-06-09", "keeps to the flag afterwards", BuildsOnce, governing(sticking), name="sticking"),
-    replaced(
-        "RT-06-09", "makes everything strict under the flag", BuildsOnce, governing(all_strict), name="all_strict"
-    ),
-    varies("RT-06-09", "bound_by_policy", "is deterministic under a deterministic policy only", by_policy),
-    varies("RT-04.7-10", "bound_by_flag", "is deterministic under the flag only", by_flag),
+    varies("RT-04.7-10", "bound_by_flag", "is deterministic under the flag only",
+        lambda work: bool(work.flags & LaunchFlag.TESS_LAUNCH_DETERMINISTIC)),
     varies("RT-06-04", "never_bound", "has other bits on every run", lambda work: False),
-    varies(
-        "RT-03-01",
-        "bound_when_stable",
-        "is deterministic where reductions are stable only",
-        lambda work: bool(work.stream.mesh.context.policy and work.stream.mesh.context.policy.stableReductions),
-    ),
-    answering(
-        "RT-04.7-10",
-        "not_governing",
-        "lets no policy count for work",
-        "tessSetNumericsPolicy",
-        lambda adapter, call, given: {},
-    ),
-]
+    varies("RT-03-01", "bound_when_stable", "is deterministic where reductions are stable only",
+        lambda work: bool(work.stream.mesh.context.policy and work.stream.mesh.context.policy.stableReductions)),
+]  # fmt: skip
 
 
 # The sample
@@ -194,21 +147,7 @@ def extents_backwards(entry: KernelEntry, scalars: Mapping[str, Array], right: A
     return dict(zip(found, reversed(list(found.values())), strict=True)) if len(found) > 1 else found
 
 
-def no_module_left(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    if not adapter.runtime.handles.live("module"):
-        raise Refusal(INVALID, "call", "tessFree: no module")
-    return call(**given)
-
-
-def unshifted(of_row: RowBlocks, score: Any, accum: Any) -> Any:
-    total = added_up(of_row, lambda index: score(index).exp(), accum)
-    return lambda index: score(index).exp() / total
-
-
 SAMPLE = [
-    replaced("RT-18-01", "subtracts no score in a softmax", make, (rows, "softmax", unshifted), name="unshifted"),
-    broken(
-        "RT-18-01", "extents_backwards", "takes extents in the opposite order", calls, "extents_of", extents_backwards
-    ),
-    answering("RT-18-01", "no_module_left", "refuses to free after modules ended", "tessFree", no_module_left),
-]
+    broken("RT-18-01", "extents_backwards", "takes extents in the opposite order", calls, "extents_of",
+        extents_backwards),
+]  # fmt: skip

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.fatbin import KernelEntry
 from tessera_reference.abi.parameters import unpack
@@ -15,7 +14,7 @@ from tessera_reference.runtime import calls, launches
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.streams import Stream, Work
 
-from .changes import INVALID, BuildsOnce, Call, Given, answering, at_once, refusing
+from .changes import INVALID, BuildsOnce, Call, Given, answering, refusing
 from .order import broken
 
 LAUNCH = "tessLaunch"
@@ -33,17 +32,8 @@ def configured(clause: str, name: str, description: str, change: Callable[[Given
     return answering(clause, name, description, LAUNCH, answer)
 
 
-def wide_blocks(cfg: Given) -> Given:
-    x, y, z = cfg["block"]
-    return {"block": [x // 2 if x > 1 else x, y, z]}
-
-
 def chosen_wholly(cfg: Given) -> Given:
     return {"block": [0, 0, 0]} if 0 in cfg["block"] else {}
-
-
-def dropped_with_hint(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    return {} if given["cfg"]["shmemBytes"] else call(**given)
 
 
 def refused(clause: str, name: str, description: str, when: Callable[[Given], bool]) -> Violation:
@@ -52,29 +42,16 @@ def refused(clause: str, name: str, description: str, when: Callable[[Given], bo
 
 
 CONFIGURATION = [
-    configured("RT-04.5-17", "one_block", "launches one block", lambda cfg: {"grid": [1, 1, 1]}),
-    configured("RT-04.5-17", "no_depth", "leaves the last extent of the grid out", lambda cfg: {
-        "grid": [*cfg["grid"][:2], 1]
-    }),
-    configured("RT-04.5-17", "one_more", "launches one block too many", lambda cfg: {
-        "grid": [cfg["grid"][0] + 1, *cfg["grid"][1:]]
-    }),
-    configured("RT-04.5-17", "other_block", "launches the block that the compiler would choose", lambda cfg: {
-        "block": [0, 0, 0]
-    }),
-    configured("RT-04.5-17", "half_a_block", "launches half of the threads", wide_blocks),
+    configured("RT-04.5-17", "no_depth", "leaves the last extent of the grid out",
+        lambda cfg: {"grid": [*cfg["grid"][:2], 1]}),
+    configured("RT-04.5-17", "other_block", "launches the block that the compiler would choose",
+        lambda cfg: {"block": [0, 0, 0]}),
     configured("RT-04.5-09", "chosen_wholly", "chooses all of a block of which a part is given", chosen_wholly),
-    refused("RT-04.5-09", "no_zero", "takes no zero in block", lambda cfg: 0 in cfg["block"]),
     refused("RT-04.5-18", "hint_demanded", "demands shared bytes", lambda cfg: not cfg["shmemBytes"]),
-    refused("RT-04.5-18", "small_hints", "takes shared bytes of at most a thousand", lambda cfg: (
-        cfg["shmemBytes"] > 1000
-    )),
-    answering("RT-04.5-18", "hint_drops", "does not run where shared bytes are hinted at", LAUNCH, dropped_with_hint),
-    refused("RT-18-04", "small_grids", "takes grids of at most 255", lambda cfg: cfg["grid"][0] > 255),
-    refused("RT-18-04", "small_blocks", "takes blocks of at most 64", lambda cfg: cfg["block"][0] > 64),
-    refusing("RT-18-04", "not_deterministic", "has no deterministic launches of many blocks", LAUNCH, lambda given: (
-        bool(given["cfg"]["flags"] & 1 and given["cfg"]["grid"][0] > 1)
-    )),
+    refused("RT-04.5-18", "small_hints", "takes shared bytes of at most a thousand",
+        lambda cfg: (cfg["shmemBytes"] > 1000)),
+    refusing("RT-18-04", "not_deterministic", "has no deterministic launches of many blocks", LAUNCH,
+        lambda given: (bool(given["cfg"]["flags"] & 1 and given["cfg"]["grid"][0] > 1))),
 ]  # fmt: skip
 
 
@@ -86,25 +63,12 @@ def offset_lost(*arguments: Any, right: Any = calls.tensors_of) -> Any:
     return {name: replace(argument, region=argument.region._replace(offset=0)) for name, argument in found.items()}
 
 
-def exact_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = calls.argument_bytes) -> Any:
-    if size > kernel.entry.layout.end_of_last_argument:
-        raise calls.invalid(f"argSize is {size}", "the end of the last argument")
-    return right(kernel, buffer, size, stream)
-
-
 def any_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = calls.argument_bytes) -> Any:
     data = bytes(buffer) if isinstance(buffer, bytes | bytearray) else b""
     needed = kernel.entry.layout.end_of_last_argument
     if data and len(data[:size]) < needed:
         return data[:size] + bytes(needed - len(data[:size]))
     return right(kernel, buffer, size, stream)
-
-
-def padding_matters(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    data = given["argBuffer"]
-    if isinstance(data, str) and len(data) == 48 and data[8:16] not in ("00000000", "ffffffff"):
-        raise Refusal(INVALID, "call", "tessLaunch: an argument out of range")
-    return call(**given)
 
 
 Read = Callable[[KernelEntry, bytes], tuple[Mapping[str, int], Mapping[str, Array]]]
@@ -148,21 +112,8 @@ def first_words(words: int) -> Read:
     )
 
 
-def also_the_operands(self: LaunchWork, *arguments: Any, right: Any = LaunchWork._executed) -> Any:
-    written = right(self, *arguments)
-    read = {name: tensor for name, tensor in self.tensors.items() if name not in written}
-    return {**written, **{name: Array.from_bits(t.dtype, t.shape, bytes(t.bytes)) for name, t in read.items()}}
-
-
 def one_result(self: LaunchWork, *arguments: Any, right: Any = LaunchWork._executed) -> Any:
     return dict(list(right(self, *arguments).items())[:1])
-
-
-def marked_buffer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    answer = call(**given)
-    if isinstance(given["argBuffer"], int):
-        adapter.runtime_tessxHostWrite(hostPtr=given["argBuffer"], data="00" * 8)
-    return answer
 
 
 def forty_arguments(layout: Any, buffer: bytes) -> Any:
@@ -173,23 +124,14 @@ ARGUMENTS = [
     broken("RT-10.1-13", "forty_arguments", "gives a kernel 40 arguments, and zeros for those behind them", launches,
            "unpack", forty_arguments),
     broken("RT-04.5-17", "offset_lost", "takes a pointer for its allocation", calls, "tensors_of", offset_lost),
-    broken("RT-04.5-17", "exact_size", "refuses the rounded size", calls, "argument_bytes", exact_size),
     broken("RT-04.5-17", "any_size", "takes a buffer that is too short", calls, "argument_bytes", any_size),
-    answering("RT-04.5-17", "padding_matters", "reads the padding", LAUNCH, padding_matters),
     broken("RT-04.5-17", "rank_0_only", "launches on rank 0 only", LaunchWork, "ranks", lambda self: range(1)),
     reading("RT-10.1-02", "floats_big_endian", "reads numbers with the high byte first",
             big_endian(lambda scalar: scalar.dtype.kind == "float")),
-    reading("RT-10.1-13", "pointers_first", "expects pointers first", in_order(lambda given: given.type != "ptr")),
     reading("RT-10.1-13", "scalars_first", "expects scalars first", in_order(lambda given: given.type == "ptr")),
-    reading("RT-10.1-13", "by_name", "expects arguments in the order of their names",
-            in_order(lambda given: given.name)),
     reading("RT-10.1-13", "last_pointer_first", "expects the last pointer first", last_pointer_first),
     reading("RT-10.1-01", "eight_words", "reads eight words of the buffer", first_words(8)),
-    reading("RT-10.1-01", "one_word", "reads one word of the buffer", first_words(1)),
-    broken("RT-10.2-02", "operands_cleared", "clears tensors that are only read", LaunchWork, "_executed",
-           also_the_operands),
     broken("RT-10.2-02", "one_result", "writes one result", LaunchWork, "_executed", one_result),
-    answering("RT-10.2-02", "marked_buffer", "leaves a mark in the argument buffer", LAUNCH, marked_buffer),
 ]  # fmt: skip
 
 
@@ -231,12 +173,9 @@ def keeping(only: Callable[[Any], bool]) -> Any:
 TOLD = [
     answering("RT-04.4-14", "leaking", "keeps memory for every launch", LAUNCH, leaking),
     answering("RT-06-05", "waiting", "waits for the kernel", LAUNCH, waiting),
-    answering("RT-06-05", "at_once", "waits for the kernel and tells of its failure", LAUNCH, at_once),
-    broken("RT-06-06", "lost", "loses failures", Stream, "fail", keeping(lambda failure: False)),
-    broken(
-        "RT-07-07", "traps_lost", "loses traps", Stream, "fail", keeping(lambda failure: "trapped" not in str(failure))
-    ),
-]
+    broken("RT-07-07", "traps_lost", "loses traps", Stream, "fail",
+        keeping(lambda failure: "trapped" not in str(failure))),
+]  # fmt: skip
 
 # Extents
 

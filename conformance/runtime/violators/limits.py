@@ -14,7 +14,7 @@ from tessera_reference.runtime.contexts import Fault, FaultPlan
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.streams import Stream
 
-from .changes import BuildsOnce, Call, Given, accepting, answering, restating
+from .changes import BuildsOnce, Call, Given, answering
 
 RIGHT = Stream._require_within_limit
 
@@ -60,27 +60,7 @@ LIMITS = [
     counting("launches_free", "does not count launches", unless(LaunchWork)),
     counting("collectives_free", "does not count collectives", unless(CollectiveWork)),
     counting("never_finished", "counts the memory of finished work", never_finished),
-    counting("each_time", "counts memory as often as it is used", each_time),
     answering("RT-15-03", "all_streams", "limits all streams", "tessxSetStreamLimit", of_all_streams),
-    accepting(
-        "RT-15-03",
-        "one_more",
-        "allows one byte more",
-        "tessxSetStreamLimit",
-        lambda given: given["bytes"] > 0,
-        lambda given: {"bytes": given["bytes"] + 1},
-    ),
-    accepting(
-        "RT-15-03",
-        "one_less",
-        "allows one byte less",
-        "tessxSetStreamLimit",
-        lambda given: given["bytes"] > 1,
-        lambda given: {"bytes": given["bytes"] - 1},
-    ),
-    restating(
-        "RT-15-03", "invalid", "calls it invalid", "tessMemcpyAsync", "TESS_ERR_OUT_OF_MEMORY", "TESS_ERR_INVALID_VALUE"
-    ),
 ]
 
 OF_LAUNCH = FaultPlan.of_launch
@@ -92,35 +72,14 @@ def any_kernel(plan: FaultPlan, kernel: str) -> tuple[Fault, ...]:
 
 FAULTS = [
     replaced("RT-07-07", "lets every kernel trap", BuildsOnce, (FaultPlan, "of_launch", any_kernel), name="any_kernel"),
-    replaced(
-        "RT-19.A-04",
-        "lets no kernel trap",
-        BuildsOnce,
-        (FaultPlan, "of_launch", lambda plan, kernel: ()),
-        name="no_trap",
-    ),
-    replaced(
-        "RT-19.A-02",
-        "finds memory where there is to be none",
-        BuildsOnce,
-        (FaultPlan, "of_allocation", lambda plan: False),
-        name="memory_anyway",
-    ),
-    replaced(
-        "RT-07-07", "passes over a cut link", BuildsOnce, (FaultPlan, "cut", lambda plan, mesh: ()), name="link_ignored"
-    ),
-    replaced(
-        "RT-19.A-04",
-        "passes over a cut link where ranks meet in a kernel",
-        BuildsOnce,
-        (launches, "require_connected", lambda work, groups: None),
-        name="link_ignored_by_kernels",
-    ),
-    replaced(
-        "RT-07-07",
-        "lets a cut link fail every kernel whose ranks meet",
-        BuildsOnce,
-        (ProgramExecutable, "groups_met", lambda self: [tuple(range(8))]),
-        name="link_needed_by_all",
-    ),
-]
+    replaced("RT-19.A-04", "lets no kernel trap", BuildsOnce, (FaultPlan, "of_launch", lambda plan, kernel: ()),
+        name="no_trap"),
+    replaced("RT-19.A-02", "finds memory where there is to be none", BuildsOnce,
+        (FaultPlan, "of_allocation", lambda plan: False), name="memory_anyway"),
+    replaced("RT-07-07", "passes over a cut link", BuildsOnce, (FaultPlan, "cut", lambda plan, mesh: ()),
+        name="link_ignored"),
+    replaced("RT-19.A-04", "passes over a cut link where ranks meet in a kernel", BuildsOnce,
+        (launches, "require_connected", lambda work, groups: None), name="link_ignored_by_kernels"),
+    replaced("RT-07-07", "lets a cut link fail every kernel whose ranks meet", BuildsOnce,
+        (ProgramExecutable, "groups_met", lambda self: [tuple(range(8))]), name="link_needed_by_all"),
+]  # fmt: skip

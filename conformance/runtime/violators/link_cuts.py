@@ -28,10 +28,6 @@ def unnoticed(self: FaultPlan, now: int) -> tuple[Cut, ...]:
     return ()
 
 
-def last_alone(self: FaultPlan, now: int) -> tuple[Cut, ...]:
-    return CUTS(self, now)[-1:]
-
-
 def fatal(self: CollectiveWork, group: Any) -> int:
     if self.stream.mesh.context.faults.link_cuts(0):
         raise Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, "a link that failed", "links that are not down")
@@ -71,9 +67,6 @@ def anything(function: str, what: str, given: str, known: Any) -> None:
 
 
 VIOLATIONS = [
-    failing("link_cuts_unnoticed", "has no links that fail", "link_cuts", unnoticed, FaultPlan),
-    failing("last_link_alone", "lets the last of several links fail", "link_cuts", last_alone, FaultPlan),
-    failing("link_cut_fatal", "fails wherever a link fails", "_duration", fatal),
     failing("timeout_forgotten", "fails a launch where a timeout is configured", "_duration", launch_failed),
     failing("link_cut_loses_bits", "has other bits where a link fails", "_combined", lost),
     failing("failed_link_not_named", "does not name the failed link", "_duration", silent),

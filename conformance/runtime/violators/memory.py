@@ -10,19 +10,12 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import replaced, violates
 from tessera_reference.mesh.memory import AddressRange, Allocation, Capacity
 
-from .changes import INVALID, BuildsOnce, Call, Given, accepting, answering, refusing, without_waiting
+from .changes import INVALID, BuildsOnce, Call, Given, accepting, answering, without_waiting
 
 
 def whole_pages(given: Given) -> dict[str, Any]:
     """Round the size down to a multiple of 16."""
     return {"bytes": given["bytes"] // 16 * 16}
-
-
-def one_pointer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    for allocation in adapter.runtime.machine.memory.live():
-        if allocation.space == "device" and allocation.bytes == given["bytes"] and allocation.owner == given["mesh"]:
-            return {"devPtr": allocation.address}
-    return call(**given)
 
 
 def among_few(self: AddressRange, size: int, function: str) -> int:
@@ -32,37 +25,11 @@ def among_few(self: AddressRange, size: int, function: str) -> int:
 
 PLACE = AddressRange.place
 ALLOCATED = [
-    replaced(
-        "RT-04.4-14",
-        "gives the last memory again where there are 500 allocations",
-        BuildsOnce,
-        (AddressRange, "place", among_few),
-        name="few_allocations",
-    ),
-    accepting(
-        "RT-04.4-14",
-        "rounded_down",
-        "allocates a whole number of 16 bytes",
-        "tessMalloc",
-        lambda given: 16 < given["bytes"] < 1 << 30,
-        whole_pages,
-    ),
-    answering("RT-04.4-14", "one_pointer", "gives memory of one size once", "tessMalloc", one_pointer),
-    refusing(
-        "RT-04.4-14",
-        "powers_of_two",
-        "allocates powers of two only",
-        "tessMalloc",
-        lambda given: given["bytes"] % 2 == 1,
-    ),
-    replaced(
-        "RT-04.4-14",
-        "has one storage for all ranks",
-        BuildsOnce,
-        (Allocation, "copy_of", lambda allocation, rank: 0),
-        name="one_storage",
-    ),
-]
+    replaced("RT-04.4-14", "gives the last memory again where there are 500 allocations", BuildsOnce,
+        (AddressRange, "place", among_few), name="few_allocations"),
+    replaced("RT-04.4-14", "has one storage for all ranks", BuildsOnce,
+        (Allocation, "copy_of", lambda allocation, rank: 0), name="one_storage"),
+]  # fmt: skip
 
 
 def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -70,16 +37,7 @@ def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         return call(**given)
 
 
-def written_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    for allocation in adapter.runtime.machine.memory.live():
-        if allocation.address == given["devPtr"] and allocation.unwritten(0, 0, allocation.bytes):
-            raise Refusal(INVALID, "call", "tessFree: never used")
-    return call(**given)
-
-
 FREED = [
-    answering("RT-04.4-15", "leaking", "gives no room back", "tessFree", leaking),
-    answering("RT-04.4-15", "written_only", "frees only what was written", "tessFree", written_only),
     answering("RT-04.4-15", "unfinished", "frees memory that queued work reads", "tessFree", without_waiting),
 ]
 
@@ -91,25 +49,11 @@ def with_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 HOST = [
-    accepting(
-        "RT-04.4-16",
-        "host_rounded_down",
-        "allocates a whole number of 16 bytes",
-        "tessHostAlloc",
-        lambda given: given["bytes"] > 16,
-        whole_pages,
-    ),
-    answering(
-        "RT-04.4-16",
-        "null",
-        "gives NULL for host memory",
-        "tessHostAlloc",
-        lambda adapter, call, given: call(**given) and {"hostPtr": 0},
-    ),
-    answering(
-        "RT-04.4-16", "with_a_mesh", "allocates host memory only where there is a mesh", "tessHostAlloc", with_a_mesh
-    ),
-]
+    accepting("RT-04.4-16", "host_rounded_down", "allocates a whole number of 16 bytes", "tessHostAlloc",
+        lambda given: given["bytes"] > 16, whole_pages),
+    answering("RT-04.4-16", "with_a_mesh", "allocates host memory only where there is a mesh", "tessHostAlloc",
+        with_a_mesh),
+]  # fmt: skip
 
 
 def all_host_memory(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -140,7 +84,6 @@ class TiredOfFreeing(BuildsOnce):
 
 HOST_FREED = [
     answering("RT-04.4-17", "all", "frees the other host memory too", "tessHostFree", all_host_memory),
-    refusing("RT-04.4-17", "never_frees", "frees no host memory", "tessHostFree"),
 ]
 
 

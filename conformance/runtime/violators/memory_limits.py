@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, violates
+from tessera_conformance.strength import Violation
 
-from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, accepting, answering
+from .changes import INVALID, UNSUPPORTED, Call, Given, accepting, answering
 
 ROUNDED_TO = 64
 
@@ -29,10 +29,9 @@ def too_large(given: Given) -> bool:
 SIZES: list[Violation] = [
     accepting("RT-19.A-02", "rounding_overflows", "gives 64 bytes for SIZE_MAX", "tessMalloc", too_large, rounded),
     accepting("RT-07-04", "signed_sizes", "takes sizes for signed", "tessMalloc", lambda given: True, signed),
-    accepting(
-        "RT-19.A-02", "host_rounding_overflows", "gives 64 bytes for SIZE_MAX", "tessHostAlloc", too_large, rounded
-    ),
-]
+    accepting("RT-19.A-02", "host_rounding_overflows", "gives 64 bytes for SIZE_MAX", "tessHostAlloc", too_large,
+        rounded),
+]  # fmt: skip
 
 
 def always(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -78,35 +77,7 @@ RELEASED: list[Violation] = [
     answering("RT-04.4-15", "frees_for_any_mesh", "frees what it refuses to free", "tessFree", of_any_mesh),
     answering("RT-19.A-01", "cannot_free", "cannot free memory of another mesh", "tessFree", not_of_the_mesh),
     answering("RT-07-02", "frees_anything", "reports that it has freed what it never gave", "tessFree", always),
-    answering("RT-19.A-01", "frees_any_host_memory", "frees what it never gave", "tessHostFree", always),
     answering("RT-19.A-01", "frees_by_any_address", "frees by any address within", "tessFree", whole("devPtr")),
-    answering(
-        "RT-19.A-01", "frees_host_by_any_address", "frees by any address within", "tessHostFree", whole("hostPtr")
-    ),
-]
-
-
-@violates("RT-04.4-14", "gives memory out twice that was released twice")
-class ReleasedTwice(BuildsOnce):
-    def __init__(self) -> None:
-        super().__init__()
-        self.free: list[int] = []
-        self.sizes: dict[int, int] = {}
-
-    def runtime_tessMalloc(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        if self.free and not arguments.get("null") and self.sizes[self.free[-1]] == arguments["bytes"]:
-            return {"devPtr": self.free.pop()}
-        answer = super().runtime_tessMalloc(**arguments)
-        self.sizes[answer["devPtr"]] = arguments["bytes"]
-        return answer
-
-    def runtime_tessFree(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        if arguments["devPtr"] not in self.sizes or not arguments["mesh"]:
-            return super().runtime_tessFree(**arguments)
-        self.free.append(arguments["devPtr"])
-        return {}
-
-    def session_reset(self) -> dict[str, Any]:
-        self.free.clear()
-        self.sizes.clear()
-        return super().session_reset()
+    answering("RT-19.A-01", "frees_host_by_any_address", "frees by any address within", "tessHostFree",
+        whole("hostPtr")),
+]  # fmt: skip

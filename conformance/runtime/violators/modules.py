@@ -8,7 +8,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.runtime.launches import LoadedModule
 
-from .changes import ARCH_MISMATCH, INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, null, refusing, restating
+from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing
 
 BINARIES = ("ptx", "amdgcn", "target-ir")
 """Sections that an IR pack has none of."""
@@ -35,30 +35,14 @@ def with_parameters(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 LOADED = [
     answering("RT-04.5-04", "one_module", "gives the first module for every image", "tessModuleLoad", one_module),
     answering("RT-04.5-04", "with_parameters", "wants kernels with parameters", "tessModuleLoad", with_parameters),
-    answering("RT-04.5-04", "null_module", "gives a module that is NULL", "tessModuleLoad", null("module")),
-    refusing(
-        "RT-04.5-04",
-        "no_host_memory",
-        "loads no image from the memory of the host",
-        "tessModuleLoad",
-        lambda given: isinstance(given["image"], int),
-        INVALID,
-    ),
-    restating("RT-04.5-04", "damaged", "calls damage unsupported", "tessModuleLoad", INVALID, UNSUPPORTED),
-    restating("RT-04.5-04", "any_bytes", "loads any bytes", "tessModuleLoad", INVALID, ""),
-]
+    refusing("RT-04.5-04", "no_host_memory", "loads no image from the memory of the host", "tessModuleLoad",
+        lambda given: isinstance(given["image"], int), INVALID),
+]  # fmt: skip
 
 
 def has_binaries(module: LoadedModule) -> bool:
     """True if a module is no IR pack."""
     return any(section.kind in BINARIES for section in module.fatbin.sections)
-
-
-def no_packs(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    answer = call(**given)
-    if not has_binaries(just_loaded(adapter, answer)):
-        raise Refusal(ARCH_MISMATCH, "call", "tessModuleLoad: no binary")
-    return answer
 
 
 def packs_at_rest(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -69,16 +53,8 @@ def packs_at_rest(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 PACKS = [
-    answering("RT-04.5-14", "no_packs", "loads no image without binaries", "tessModuleLoad", no_packs),
     answering("RT-04.5-14", "packs_at_rest", "runs no kernel of an IR pack", "tessLaunch", packs_at_rest),
 ]
-
-
-def unused_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    module = dict(adapter.runtime.handles.live("module")).get(given["module"])
-    if module is not None and module.kernels:
-        raise Refusal(INVALID, "call", "tessModuleUnload: it has kernels")
-    return call(**given)
 
 
 def all_of_the_image(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -102,22 +78,9 @@ async def _nothing(rank: int) -> None:
     """Do nothing."""
 
 
-def all_of_the_names(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    kernels = adapter.runtime.handles.live("kernel")
-    ended = {kernel.entry.name for _, kernel in kernels if kernel.module.handle == given["module"]}
-    answer = call(**given)
-    for handle, kernel in adapter.runtime.handles.live("kernel"):
-        if kernel.entry.name in ended:
-            adapter.runtime.handles.end(handle)
-    return answer
-
-
 UNLOADED = [
-    answering("RT-04.5-15", "all_of_the_names", "ends kernels of equal names", "tessModuleUnload", all_of_the_names),
-    answering("RT-04.5-15", "unused_only", "unloads no module that was used", "tessModuleUnload", unused_only),
     answering("RT-04.5-15", "all_of_the_image", "unloads equal modules too", "tessModuleUnload", all_of_the_image),
     answering("RT-04.5-15", "undone", "drops queued work", "tessModuleUnload", undone),
-    refusing("RT-04.5-15", "never", "unloads nothing", "tessModuleUnload"),
 ]
 
 
@@ -144,29 +107,7 @@ def among_sixteen(self: LoadedModule, name: str) -> Any:
 
 ENTRY = LoadedModule.entry
 FOUND = [
-    replaced(
-        "RT-04.5-16",
-        "takes the 16th kernel of a module for those behind it",
-        BuildsOnce,
-        (LoadedModule, "entry", among_sixteen),
-        name="sixteen_kernels",
-    ),
-    found(
-        "first_kernel",
-        "finds the first under every known name",
-        lambda module, name, expected: expected in names(module),
-    ),
-    found("any_kernel", "finds the first under any name", lambda module, name, expected: True),
-    found(
-        "prefix",
-        "finds a kernel by the beginning of its name",
-        lambda module, name, expected: name.startswith(expected),
-    ),
+    replaced("RT-04.5-16", "takes the 16th kernel of a module for those behind it", BuildsOnce,
+        (LoadedModule, "entry", among_sixteen), name="sixteen_kernels"),
     found("any_case", "does not tell capitals apart", lambda module, name, expected: name.lower() == expected.lower()),
-    found(
-        "not_the_last",
-        "does not find the last kernel",
-        lambda module, name, expected: name == expected and name != names(module)[-1],
-    ),
-    answering("RT-04.5-16", "null_kernel", "gives a kernel that is NULL", "tessKernelGet", null("kernel")),
-]
+]  # fmt: skip

@@ -45,11 +45,6 @@ def both(first: type[Work], second: type[Work]) -> Callable[[Stream, int, Work, 
     return lambda stream, rank, one, two: isinstance(one, first) and isinstance(two, second)
 
 
-def busy_beside(stream: Stream, rank: int, one: Work, two: Work) -> bool:
-    others = [other for other in stream.mesh.streams.values() if other is not stream and other.queued]
-    return bool(others) and both(LaunchWork, LaunchWork)(stream, rank, one, two)
-
-
 def in_a_long_queue(stream: Stream, rank: int, one: Work, two: Work) -> bool:
     long = len(stream._mailboxes[rank].work) > 8
     return stream.priority > 0 and long and both(CopyWork, CopyWork)(stream, rank, one, two)
@@ -57,34 +52,11 @@ def in_a_long_queue(stream: Stream, rank: int, one: Work, two: Work) -> bool:
 
 EXCHANGED = [
     exchanging("RT-12-01", "urgent_copies", "exchanges copies of urgent streams with long queues", in_a_long_queue),
-    exchanging("RT-06-01", "exchanged_when_busy", "keeps the order of launches only on an idle machine", busy_beside),
-    exchanging("RT-02-05", "copies_overtake", "lets copies overtake launches", both(LaunchWork, CopyWork)),
     exchanging("RT-02-05", "launches_overtake", "lets launches overtake copies", both(CopyWork, LaunchWork)),
-    exchanging("RT-12-01", "copies_exchanged", "exchanges copies", both(CopyWork, CopyWork)),
     exchanging("RT-12-01", "collectives_late", "lets launches overtake collectives", both(CollectiveWork, LaunchWork)),
-    exchanging(
-        "RT-12-01",
-        "other_ranks_exchanged",
-        "keeps the order on rank 0 only",
-        lambda stream, rank, one, two: rank > 0 and both(LaunchWork, CopyWork)(stream, rank, one, two),
-    ),
-]
-
-
-def unawaited(clause: str, name: str, description: str, kind: type[Work]) -> Violation:
-    """Return a violation in which the next work starts while work of a kind still runs."""
-    right = kind.run
-
-    async def run(self: Work, rank: int) -> None:
-        self.stream.mesh.machine.engine.spawn(f"{self.name} on rank {rank}", right(self, rank))
-
-    return broken(clause, name, description, kind, "run", run)
-
-
-UNAWAITED = [
-    unawaited("RT-06-01", "launches_overlap", "begins a launch before the one before it has ended", LaunchWork),
-    unawaited("RT-02-05", "hidden_copies", "runs copies on a queue of their own", CopyWork),
-]
+    exchanging("RT-12-01", "other_ranks_exchanged", "keeps the order on rank 0 only",
+        lambda stream, rank, one, two: rank > 0 and both(LaunchWork, CopyWork)(stream, rank, one, two)),
+]  # fmt: skip
 
 
 # Priorities
@@ -107,30 +79,12 @@ def dropping(self: Stream, work: Work, right: Any = Stream.enqueue) -> None:
 
 
 PRIORITIES = [
-    broken(
-        "RT-12-02",
-        "urgent_do_not_wait",
-        "does not let urgent streams wait",
-        WaitWork,
-        "run",
-        impatient(lambda p: p > 0),
-    ),
-    broken(
-        "RT-12-02",
-        "others_do_not_wait",
-        "lets no stream wait that is not urgent",
-        WaitWork,
-        "run",
-        impatient(lambda p: p < 0),
-    ),
+    broken("RT-12-02", "urgent_do_not_wait", "does not let urgent streams wait", WaitWork, "run",
+        impatient(lambda p: p > 0)),
     broken("RT-12-02", "low_priorities_dropped", "drops work of streams of low priority", Stream, "enqueue", dropping),
-    exchanging(
-        "RT-12-02",
-        "priority_exchanges",
-        "runs launches of streams with a priority in another order",
-        lambda stream, rank, one, two: stream.priority != 0 and both(LaunchWork, LaunchWork)(stream, rank, one, two),
-    ),
-]
+    exchanging("RT-12-02", "priority_exchanges", "runs launches of streams with a priority in another order",
+        lambda stream, rank, one, two: stream.priority != 0 and both(LaunchWork, LaunchWork)(stream, rank, one, two)),
+]  # fmt: skip
 
 
 # Synchronization
@@ -150,14 +104,3 @@ def returning(clause: str, name: str, description: str, until: Callable[[Stream,
             raise error
 
     return broken(clause, name, description, Stream, "synchronize", synchronize)
-
-
-SYNCHRONIZED = [
-    returning("RT-04.3-10", "waits_for_nothing", "does not wait at all", lambda stream, begun: True),
-    returning(
-        "RT-04.3-10",
-        "patience_of_a_millisecond",
-        "waits for a millisecond at most",
-        lambda stream, begun: stream.mesh.machine.engine.now > begun + 10**9,
-    ),
-]

@@ -39,11 +39,6 @@ def forgets_to_end(self: Stream) -> None:
     self.mesh.resident.extend(kernel for kernel in kept if kernel not in self.mesh.resident)
 
 
-def persistent_always(state: State, work: LaunchWork) -> None:
-    work.flags |= PERSISTENT
-    QUEUE(state, work)
-
-
 def persistent_quick(state: State, work: LaunchWork) -> None:
     if work.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY:
         work.flags |= PERSISTENT
@@ -62,25 +57,16 @@ def persistent_since(state: State, work: LaunchWork) -> None:
     QUEUE(state, work)
 
 
-def staying(name: str, description: str, value: Any) -> Any:
-    """Return a violation with another stay of persistent kernels."""
-    return replaced("RT-06-13", description, make, (LaunchWork, "_stay", value), name=name)
-
-
 def launched(name: str, description: str, value: Any) -> Any:
     """Return a violation whose launches become persistent differently."""
     return replaced("RT-15-04", description, make, (calls, "queue_launch", value), name=name)
 
 
 OTHERWISE = [
-    staying("does_not_stay", "ends persistent kernels like others", does_not_stay),
-    staying("blocks_others", "fails what runs beside a persistent kernel", blocks_others),
-    staying("one_at_a_time", "keeps one persistent kernel at a time", one_at_a_time),
     replaced("RT-06-13", "tells of persistent kernels that have ended", make,
              (Stream, "end_residents", forgets_to_end), name="forgets_to_end"),
     replaced("RT-06-13", "takes more persistent kernels than a device can hold beside other work", make,
              (calls, "require_place", lambda *of: None), name="no_room_left"),
-    launched("persistent_always", "keeps every kernel resident", persistent_always),
     launched("persistent_quick", "keeps kernels resident that ask for low latency", persistent_quick),
     launched("persistent_since", "keeps a kernel resident that was persistent before", persistent_since),
 ]  # fmt: skip

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_reference.runtime.contexts import Context
 
-from .changes import INVALID, Call, Given, accepting, answering, refusing, restating
+from .changes import INVALID, Call, Given, answering
 
 
 def afterwards(change: Callable[[Path], object]) -> Any:
@@ -46,12 +45,9 @@ def early(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 STOPPED = [
-    answering("RT-04.8-04", "no_file", "writes no file", "tessProfilerStop", afterwards(Path.unlink)),
     answering("RT-04.8-04", "in_ascii", "leaves letters out of the name", "tessProfilerStop", afterwards(in_ascii)),
-    answering("RT-04.8-04", "beside", "leaves another file beside it", "tessProfilerStop", afterwards(beside)),
     answering("RT-04.8-04", "appended", "writes behind what is there", "tessProfilerStop", appended),
     answering("RT-04.8-04", "early", "refuses while work is queued", "tessProfilerStop", early),
-    refusing("RT-04.8-04", "never", "stops no profiler", "tessProfilerStop"),
 ]
 
 
@@ -66,32 +62,6 @@ def of_the_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(context=adapter.runtime.handles.live("context")[0][0]) if given["context"] else call(**given)
 
 
-def unending(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    answer = call(**given)
-    context = adapter.runtime.handles.find("context", Context, given["context"])
-    profiler = context.profilers[answer["profiler"]]
-    context.profilers[answer["profiler"]] = vars(context).setdefault("first_profiler", profiler)
-    return answer
-
-
 STARTED = [
-    answering("RT-04.8-05", "unending", "tells of the first profiler's work again", "tessProfilerStart", unending),
-    answering("RT-04.8-05", "once", "starts one profiler", "tessProfilerStart", once),
     answering("RT-04.8-05", "of_the_first", "profiles the first context", "tessProfilerStart", of_the_first),
-    answering(
-        "RT-04.8-05",
-        "null_profiler",
-        "gives a profiler that is NULL",
-        "tessProfilerStart",
-        lambda adapter, call, given: call(**given) and {"profiler": 0},
-    ),
-    accepting(
-        "RT-04.8-05",
-        "another",
-        "gives a profiler that tessProfilerStop does not know",
-        "tessProfilerStop",
-        lambda given: True,
-        lambda given: {"profiler": given["profiler"] + 1000},
-    ),
-    restating("RT-04.8-05", "without_context", "profiles nothing", "tessProfilerStart", "TESS_ERR_NOT_INITIALIZED", ""),
 ]

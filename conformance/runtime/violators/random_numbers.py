@@ -48,17 +48,11 @@ def counting(
         LAUNCHES["before"] = 0
 
 
-def moved_on(seed: int, stream: int, first: int, count: int) -> Values:
-    return WORDS(seed, stream + LAUNCHES["before"], first, count)
-
-
-def moved_on_at(seed: int, stream: int, places: Values) -> Values:
-    return WORDS_AT(seed, stream + LAUNCHES["before"], places)
-
-
 BY_LAUNCHES = [
     changed("RT-04.7-04", "goes_on_by_launches", "draws on where the launch before ended",
-            (LaunchWork, "_executed", counting), (random, "words", moved_on), (random, "words_at", moved_on_at)),
+        (LaunchWork, "_executed", counting),
+        (random, "words", lambda seed, stream, first, count: WORDS(seed, stream + LAUNCHES["before"], first, count)),
+        (random, "words_at", lambda seed, stream, places: WORDS_AT(seed, stream + LAUNCHES["before"], places))),
 ]  # fmt: skip
 
 
@@ -68,14 +62,6 @@ BY_LAUNCHES = [
 def worded(name: str, description: str, words: Words, clause: str = "RT-04.7-04") -> Violation:
     """Return a violation with other words; `words` takes seed, stream, the first word and their number."""
     return changed(clause, name, description, (random, "words", words))
-
-
-def stream_first(seed: int, stream: int, first: int, count: int) -> Values:
-    begin, end = first // 4, -(-(first + count) // 4)
-    blocks = np.uint64(begin) + np.arange(end - begin, dtype=np.uint64)
-    low, high = np.full_like(blocks, stream & LOW), np.full_like(blocks, stream >> 32)
-    counters = np.stack([low, high, blocks & np.uint64(LOW), blocks >> np.uint64(32)], axis=1)
-    return philox.philox4x32(counters, (seed & LOW, seed >> 32)).reshape(-1)[first % 4 :][:count]
 
 
 GENERATOR = {"given_out": 0}
@@ -89,27 +75,10 @@ def stateful(seed: int, stream: int, first: int, length: int) -> Values:
 
 
 WORDED = [
-    worded("stream_first", "puts the stream before the block", stream_first),
-    worded("key_exchanged", "exchanges the halves of the seed", lambda seed, stream, first, count: (
-        WORDS((seed & LOW) << 32 | seed >> 32, stream, first, count)
-    ), "RT-11-03"),
-    worded("short_block_number", "counts blocks in 32 bits", lambda seed, stream, first, count: (
-        WORDS(seed, stream, first % (1 << 34), count)
-    )),
-    worded("short_seed", "takes 32 bits of the seed", lambda seed, stream, first, count: (
-        WORDS(seed & LOW, stream, first, count)
-    ), "RT-11-03"),
-    worded("short_stream", "takes 32 bits of the stream", lambda seed, stream, first, count: (
-        WORDS(seed, stream & LOW, first, count)
-    ), "RT-11-04"),
-    worded("seed_ignored", "gives every seed the same numbers",
-           lambda seed, stream, first, count: WORDS(0, stream, first, count), "RT-11-03"),
-    worded("stream_ignored", "gives every stream the same numbers",
-           lambda seed, stream, first, count: WORDS(seed, 0, first, count), "RT-11-04"),
-    worded("offset_in_seed", "gives every shard a seed of its own",
-           lambda seed, stream, first, count: WORDS((seed + first) % (1 << 64), stream, 0, count)),
-    worded("stateful", "goes on where it stopped", stateful),
-    changed("RT-04.7-04", "seven_rounds", "stops after seven rounds", (philox, "ROUNDS", 7)),
+    worded("short_block_number", "counts blocks in 32 bits",
+        lambda seed, stream, first, count: (WORDS(seed, stream, first % (1 << 34), count))),
+    worded("short_stream", "takes 32 bits of the stream",
+        lambda seed, stream, first, count: (WORDS(seed, stream & LOW, first, count)), "RT-11-04"),
 ]  # fmt: skip
 
 
@@ -142,7 +111,6 @@ def words_exchanged(seed: int, stream: int, shape: Sequence[int], kind: DType, o
 
 
 UNIFORMS = [
-    spread("closed_interval", "gives 1 too", lambda word, bits: leading(word, bits) / (2.0**bits - 1)),
     spread("low_bits", "takes the low bits of words", lambda word, bits: word % 2.0**bits * 2.0**-bits),
     spread("twenty_four_bits", "rounds numbers of 24 bits", lambda word, bits: np.floor(word * 2.0**-8) * 2.0**-24),
     changed("RT-04.7-04", "words_exchanged", "exchanges the words of fp64", (random, "uniform", words_exchanged)),
@@ -176,13 +144,8 @@ def in_fp32(first: Values, second: Values) -> Values:
 
 
 NORMALS = [
-    distributed("by_sine", "takes the sine", lambda first, second: (
-        radius((first + 1) * 2.0**-32) * elementary.sin(tau * (second * 2.0**-32), FP64)
-    )),
-    distributed("from_zero", "takes the logarithm of a number that may be 0", lambda first, second: (
-        radius(first * 2.0**-32) * elementary.cos(tau * (second * 2.0**-32), FP64)
-    )),
-    distributed("in_fp32", "computes normal numbers in fp32", in_fp32),
+    distributed("from_zero", "takes the logarithm of a number that may be 0",
+        lambda first, second: (radius(first * 2.0**-32) * elementary.cos(tau * (second * 2.0**-32), FP64))),
 ]  # fmt: skip
 
 
@@ -222,17 +185,8 @@ def threshold(rate: float) -> int:
 
 DROPOUTS = [
     masked("threshold_floor", "rounds the threshold down", lambda word, rate: word >= floor(Fraction(rate) * 2**32)),
-    masked("threshold_excluded", "drops the word at the threshold", lambda word, rate: (
-        word >= threshold(rate) + (rate > 0)
-    )),
-    masked("drops_the_others", "keeps what is to be dropped", lambda word, rate: word < threshold(rate)),
-    dropped("by_reciprocal", "multiplies by 1 / (1 - rate)", lambda x, rate, keeps: (
-        np.where(keeps, x.values * (1 / share(x, rate)), np.zeros_like(x.values))
-    )),
-    dropped("divided_by_rate", "divides by the rate", lambda x, rate, keeps: (
-        np.where(keeps, x.values / x.values.dtype.type(rate or 1), np.zeros_like(x.values))
-    )),
-    dropped("times_mask", "multiplies dropped elements by 0", lambda x, rate, keeps: (
-        x.values * keeps.astype(x.values.dtype) / share(x, rate)
-    )),
+    masked("threshold_excluded", "drops the word at the threshold",
+        lambda word, rate: (word >= threshold(rate) + (rate > 0))),
+    dropped("by_reciprocal", "multiplies by 1 / (1 - rate)",
+        lambda x, rate, keeps: (np.where(keeps, x.values * (1 / share(x, rate)), np.zeros_like(x.values)))),
 ]  # fmt: skip

@@ -79,25 +79,14 @@ def allows_fast_math(work: LaunchWork) -> bool:
     return bool(work.policy.allowFastMath)
 
 
-def plain_descriptor(work: LaunchWork) -> bool:
-    return work.descriptor == Descriptor() and not work.policy.stableReductions
-
-
-def another_seed(work: LaunchWork) -> bool:
-    return work.descriptor != Descriptor() and replace(work.descriptor, seed=0) == Descriptor()
-
-
 LAUNCHED = [
-    unstable("RT-11-05", "softmax_of_launches", "does not subtract the maximum in launches", "softmax", always),
     unstable("RT-11-05", "fast_softmax", "does not subtract the maximum where fast math is allowed", "softmax",
              allows_fast_math),
     unstable("RT-11-05", "attention", "does not subtract the maximum in an attention", "flash_attention",
              allows_fast_math),
-    unstable("RT-11-06", "logsumexp_of_launches", "does not subtract the maximum in launches", "logsumexp", always),
     unstable("RT-11-06", "loose_logsumexp", "is stable only under a stable policy or a descriptor", "logsumexp",
-             plain_descriptor),
-    unstable("RT-11-07", "clamp_of_launches", "loses NaN in launches of clamp", "clamp", always),
+             lambda work: work.descriptor == Descriptor() and not work.policy.stableReductions),
     unstable("RT-11-07", "fast_clamp", "loses NaN where fast math is allowed", "clamp", allows_fast_math),
     unstable("RT-11-07", "clamp_under_a_seed", "loses NaN where a descriptor sets something else", "clamp",
-             another_seed),
+             lambda work: work.descriptor != Descriptor() and replace(work.descriptor, seed=0) == Descriptor()),
 ]  # fmt: skip

@@ -11,7 +11,6 @@ from tessera_reference.runtime.launches import LaunchWork
 from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing, restating
 
 OUT_OF_MEMORY = "TESS_ERR_OUT_OF_MEMORY"
-LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
 COLLECTIVES = ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast")
 
 
@@ -44,14 +43,8 @@ RESTATED = [
     ),
     refusing("RT-19.A-06", "no_complex_sum", "sums no complex numbers", "tessAllReduce",
              lambda given: given["dtype"] in (12, 13)),
-    restating("RT-19.A-02", "memory_invalid", "calls it an invalid value that there is no memory", "tessMalloc",
-              OUT_OF_MEMORY, INVALID),
     restating("RT-19.A-02", "host_memory_invalid", "calls it invalid that the host has no memory", "tessHostAlloc",
               OUT_OF_MEMORY, INVALID),
-    restating("RT-19.A-04", "failure_invalid", "calls a failed launch an invalid value", "tessStreamSynchronize",
-              LAUNCH_FAILED, INVALID),
-    restating("RT-19.A-04", "failure_silent", "does not tell of failed launches", "tessStreamSynchronize",
-              LAUNCH_FAILED, ""),
 ]  # fmt: skip
 
 
@@ -65,8 +58,6 @@ def one_more(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 MEMORY = [
-    answering("RT-19.A-02", "wrapping", "counts bytes in 32 bits", "tessMalloc", wrapping),
-    answering("RT-19.A-02", "host_wrapping", "counts bytes of the host in 32 bits", "tessHostAlloc", wrapping),
     answering("RT-19.A-02", "OneMore", "gives out one byte more than there is", "tessMalloc", one_more),
 ]
 

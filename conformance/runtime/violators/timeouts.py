@@ -86,21 +86,10 @@ class AllContexts(ReferenceAdapter):
         return super().session_reset()
 
 
-@violates("RT-19.A-09", "takes no timeout for no time")
-class NoTime(ReferenceAdapter):
-    def runtime_tessxSetTimeout(self, *, context: Any, nanoseconds: Any) -> dict[str, Any]:  # noqa: N802
-        return super().runtime_tessxSetTimeout(context=context, nanoseconds=nanoseconds or 1)
-
-
 TIMEOUTS = [
-    working("failed", "reports a timeout as a failed launch", "timed_out", failed),
     working("slow_for_ever", "lets slow work finish", "spend", slow_for_ever),
-    working("too_soon", "times out far too soon", "spend", at_a_tenth),
-    working("hangs_for_ever", "knows no timeout of what waits", "wait_for", hangs_for_ever),
     working("collectives_for_ever", "knows no timeout of collectives", "wait_for", collectives_for_ever),
     working("once", "forgets the timeout after the first that comes", "wait_for", once),
-    working("launches_for_ever", "knows no timeout of kernels that never end", "wait_for", launches_for_ever),
-    replaced("RT-19.A-09", "reports a timeout on every stream", make, (Stream, "fail", everywhere), name="everywhere"),
 ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.adapter import make
 from tessera_reference.mesh import trace
 from tessera_reference.mesh.trace import Profiler, Record
 from tessera_reference.runtime import calls
@@ -64,70 +64,34 @@ def flow(phase: str, number: int, *of: Any) -> Event:
     return FLOW(phase, number if phase == "s" else number + 1000, *of)
 
 
-def flow_backwards(phase: str, *of: Any) -> Event:
-    event = FLOW(phase, *of)
-    return event | {"ts": event["ts"] + 1_000_000} if phase == "s" else event
-
-
 def with_events(change: Callable[[Event], Event]) -> Callable[[Any], Any]:
     """Return a change of a document's events one by one."""
     return lambda document: document | {"traceEvents": [change(traceevent) for traceevent in document["traceEvents"]]}
 
 
 FORM = [
-    written("no_durations", "writes slices without durations", with_events(
-        lambda event: without("dur")(event) if event["ph"] == "X" else event
-    )),
-    sliced("RT-17-02", "one_track", "draws all slices on one track", lambda event: event | {"pid": 0, "tid": 0}),
-    sliced("RT-17-02", "no_thread", "draws slices on no thread", without("tid")),
+    written("no_durations", "writes slices without durations",
+        with_events(lambda event: without("dur")(event) if event["ph"] == "X" else event)),
     replaced("RT-17-02", "gives each end of a flow an id of its own", make, (trace, "_flow", flow), name="flow_ids"),
-    replaced("RT-17-02", "begins flows behind their ends", make, (trace, "_flow", flow_backwards), name="flow_order"),
 ]  # fmt: skip
 
 TIMES = [
-    noted("RT-17-01", "enqueue_forgotten", "enqueues half of the work at the beginning", lambda record: replace(
-        record, enqueued=0 if record.enqueued // 1_000_000 % 2 else record.enqueued
-    )),
-    argued("RT-17-04", "no_start", "does not tell when work started", without("start")),
-    argued("RT-17-05", "stop_as_start", "tells of the stop when work starts", lambda args: args | {
-        "stop": args["start"]
-    }),
-    noted("RT-17-05", "stop_late", "tells of the stop later than it was", lambda record: replace(
-        record, stop=record.stop + 100_000_000
-    )),
-    noted("RT-17-01", "no_short_work", "leaves out kernels of less than 10 us", lambda record:
-          None if record.kind == "kernel" and record.stop - record.start < 10_000_000 else record),
+    noted("RT-17-01", "enqueue_forgotten", "enqueues half of the work at the beginning",
+        lambda record: replace(record, enqueued=0 if record.enqueued // 1_000_000 % 2 else record.enqueued)),
+    argued("RT-17-05", "stop_as_start", "tells of the stop when work starts",
+        lambda args: args | {"stop": args["start"]}),
+    noted("RT-17-05", "stop_late", "tells of the stop later than it was",
+        lambda record: replace(record, stop=record.stop + 100_000_000)),
 ]  # fmt: skip
 
 ARGUMENTS = [
     noted("RT-17-06", "bandwidth_of_h2d", "tells the bandwidth of copies to the device alone", lambda record:
           record if record.kind != "copy" or record.name == "h2d" else replace(record, bytes=0)),
-    argued("RT-17-07", "no_occupancy", "tells no occupancy", without("occupancy")),
-    argued("RT-17-07", "occupancy_in_percent", "tells occupancy in percent", lambda args: args | {
-        name: 1000 * value for name, value in args.items() if name == "occupancy"
-    }),
-    argued("RT-17-07", "constant_occupancy", "tells an occupancy of 1", lambda args: args | {
-        name: 1 for name in args if name == "occupancy"
-    }),
+    argued("RT-17-07", "occupancy_in_percent", "tells occupancy in percent",
+        lambda args: args | {name: 1000 * value for name, value in args.items() if name == "occupancy"}),
+    argued("RT-17-07", "constant_occupancy", "tells an occupancy of 1",
+        lambda args: args | {name: 1 for name in args if name == "occupancy"}),
 ]  # fmt: skip
-
-
-class NotesBefore(ReferenceAdapter):
-    """A runtime that starts a profiler with the context; later profilers begin with its records."""
-
-    def runtime_tessProfilerStart(self, *, context: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Copy the records of earlier profilers."""
-        found = self.runtime.context(context)
-        kept = [record for profiler in found.profilers.values() for record in profiler.records]
-        answer = super().runtime_tessProfilerStart(context=context, **others)
-        found.profilers[answer["profiler"]].records.extend(kept)
-        return answer
-
-    def runtime_tessInit(self, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Start the first profiler."""
-        answer = super().runtime_tessInit(**others)
-        super().runtime_tessProfilerStart(context=answer["context"])
-        return answer
 
 
 FIRST_MESH: WeakKeyDictionary[Context, int] = WeakKeyDictionary()
@@ -143,5 +107,4 @@ def of_the_first_mesh(self: Work, rank: int, start: int, *others: Any, **more: A
 MEANWHILE = [
     replaced("RT-17-01", "records the first mesh of a context alone", make, (Work, "profile", of_the_first_mesh),
              name="of_the_first_mesh"),
-    replaced("RT-17-01", "tells of what was done before the profiler started", NotesBefore, name="before_the_start"),
 ]  # fmt: skip

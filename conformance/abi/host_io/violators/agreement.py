@@ -58,7 +58,6 @@ def no_pattern_is_zero(message: Message) -> None:
 
 WRITES = [
     read_as("HIO-D5-11", "no_pattern_is_zero", "writes zeros without a pattern", no_pattern_is_zero),
-    read_as("HIO-D5-10", "null_pattern_is_zero", "writes zeros for a pattern of null", no_pattern_is_zero),
     fitting("HIO-D5-20", "no_value_is_zero", "fills with zero without a value", nothing_is_zero),
     fitting("HIO-D5-19", "cut_values", "cuts fractions off", cut),
     *(
@@ -170,7 +169,6 @@ def dereferenced(scalar: Message) -> None:
 
 LAUNCHES = [
     read_as("HIO-D7-08", "code_at_an_address", "takes the usual address for a missing one", deployed_at(2048)),
-    read_as("HIO-D7-08", "code_at_zero", "takes zero for a missing address", deployed_at(0)),
     read_as("HIO-D7-07", "null_is_an_address", "takes null for an address", deployed_at(2048)),
     read_as("HIO-D7-05", "stripped_names", "strips names of kernels", stripped_names),
     read_as("HIO-D7-27", "text_is_true", "takes texts for booleans", scalar_value(booleans_of_texts)),

@@ -16,7 +16,7 @@ from tessera_reference.host_io.endpoint import Pair
 from tessera_reference.host_io.frames import ErrorCode, Request, RequestFailed
 from tessera_reference.host_io.launches import launch
 from tessera_reference.host_io.machine import Place
-from tessera_reference.host_io.messages import KernelLaunch, MemoryWrite, TensorArgument
+from tessera_reference.host_io.messages import KernelLaunch, MemoryWrite
 
 Message = dict[str, Any]
 Brought = Mapping[Pair, bytes]
@@ -113,17 +113,12 @@ def with_member(msg_type: str, name: str, member: Any) -> Callable[[Message], No
 
 
 FORM = [
-    sending("HIO-D7-14", "source_by_lines", "tells the source by pieces", launches_with(meta={"k": pieces(KERNEL)})),
-    sending("HIO-D7-14", "source_in_a_label", "labels a launch with its source", launches_with(debug_label=KERNEL)),
     telling("HIO-D7-14", "source_as_name", "calls a kernel by its source", named(KERNEL)),
     telling("HIO-D7-14", "source_member", "adds a member of source", with_member("KernelLaunch", "source", "k()")),
-    sending("HIO-D7-15", "ir_in_grid", "tells IR in grid", launches_with(grid={"x": 1, "ir": IR})),
     sending("HIO-D7-15", "ir_as_a_name", "tells IR in a name of meta", launches_with(meta={IR: 1})),
     telling("HIO-D7-15", "ir_member", "adds a member of IR", with_member("KernelLaunch", "ir", "%0 = add")),
     sending("HIO-D7-33", "bytes_as_a_number", "tells a tensor as a number", launches_with(meta={"q": int(DATA, 16)})),
-    sending("HIO-D7-33", "bytes_in_a_tag", "tells a tensor in timestamp_tag", launches_with(timestamp_tag=DATA)),
     sending("HIO-D5-25", "bytes_in_a_label", "labels a write with its bytes", writes_with(debug_label=DATA)),
-    sending("HIO-D5-25", "bytes_in_a_tag_of_a_write", "tells bytes in timestamp_tag", writes_with(timestamp_tag=DATA)),
     telling("HIO-D5-25", "data_member", "adds a member of data", with_member("MemoryWrite", "data", "00ff")),
 ]
 
@@ -141,40 +136,18 @@ def as_type(old: str, new: str) -> Callable[[Message], None]:
     return change
 
 
-def without_request_ids(self: Bridge, place: Place) -> Message:
-    return _envelope(self, place) | {"request_id": "1"}
-
-
-def without_operations(self: Bridge, operation: str) -> None:
-    self._operation, self._requests = "runtime", 0
-
-
-def deployed_last_in_the_frames(host: Bridge, requests: Sequence[Request], buffers: Any = None) -> Brought:
-    brought = _send(host, requests, buffers)
-    host.exchanges.sort(key=lambda exchange: '"msg_type":"KernelLaunch"' not in exchange.frame)
-    return brought
-
-
-def short_image(self: Bridge, image: bytes) -> Code:
-    return _load(self, image)._replace(nbytes=len(image) + 8)
-
-
 def beside_the_image(self: Bridge, image: bytes) -> Code:
     code = _load(self, image)
     return code._replace(place=code.place._replace(pe=code.place.pe + 1))
 
 
 ORDER = [
-    writing(
-        "HIO-D2-01", "copy_message", "sends MemoryCopy for a copy on a device", as_type("MemoryRead", "MemoryCopy")
-    ),
-    telling("HIO-D2-01", "other_spelling", "spells types otherwise", as_type("MemoryWrite", "memory_write")),
-    bridging("HIO-D3-06", "one_request_id", "repeats the request id", "_envelope", without_request_ids),
-    bridging("HIO-D3-06", "one_correlation_id", "counts again under one correlation id", "_begin", without_operations),
-    bridging("HIO-D7-13", "launch_first", "sends launches before writes", "_send", deployed_last_in_the_frames),
-    bridging("HIO-D7-13", "half_deployed", "launches more than was deployed", "load", short_image),
+    writing("HIO-D2-01", "copy_message", "sends MemoryCopy for a copy on a device",
+        as_type("MemoryRead", "MemoryCopy")),
+    bridging("HIO-D3-06", "one_request_id", "repeats the request id", "_envelope",
+        lambda self, place: _envelope(self, place) | {"request_id": "1"}),
     bridging("HIO-D7-13", "deployed_elsewhere", "launches from another PE", "load", beside_the_image),
-]
+]  # fmt: skip
 
 
 # Memory and PEs
@@ -183,24 +156,6 @@ ORDER = [
 def no_write(host: Bridge, places: Sequence[Place], pa: int, data: bytes) -> None:
     if any(data):
         _write(host, places, pa, data)
-
-
-def short_fill(self: Bridge, place: Place, pa: int, nbytes: int, pattern: Any) -> MemoryWrite:
-    return _memory_write(self, place, pa, nbytes - 4 if pattern and nbytes > 4 else nbytes, pattern)
-
-
-def nothing_copied(self: Bridge, places: Sequence[Place], target: int, source: int, nbytes: int) -> None:
-    """Send no message for a copy on a device."""
-
-
-def on_the_next(self: Bridge, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:
-    """Place shards on the PE after that of their rank."""
-    moved = [(rank, place._replace(pe=place.pe + 1)) for rank, place in ranks]
-    return _tensor(self, moved, pointer, nbytes)
-
-
-def one_tensor_elsewhere(self: Bridge, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:
-    return (on_the_next if pointer == max(self._held) else _tensor)(self, ranks, pointer, nbytes)
 
 
 def one_launch_for_all(
@@ -235,9 +190,6 @@ def past_the_endpoint(
 
 MEMORY = [
     bridging("HIO-D2-06", "zeros_assumed", "does not write zeros", "_write", no_write),
-    bridging("HIO-D2-06", "short_fill", "leaves out the last element of a fill", "_memory_write", short_fill),
-    bridging("HIO-D2-06", "no_copy", "sends nothing for a copy on the devices", "copy", nothing_copied),
-    bridging("HIO-D2-08", "one_tensor_elsewhere", "has one tensor on other PEs", "_tensor", one_tensor_elsewhere),
     bridging("HIO-D2-08", "one_launch_for_all", "launches on every SIP by one message", "launch", one_launch_for_all),
     bridging("HIO-D3-12", "all_at_once", "sends more requests than the queue takes", "_send", all_at_once),
     bridging("HIO-D7-34", "launched_past_io_cpu", "brings launches to the PEs itself", "launch", past_the_endpoint),

@@ -35,16 +35,6 @@ def without_nulls(completion: Message) -> Message:
     return {name: value for name, value in completion.items() if value is not None}
 
 
-RESPONSES = [
-    responding(
-        "HIO-D3-12",
-        "null_completion",
-        "says null for success",
-        lambda answer: answer | {"completion": None} if answer["completion"]["ok"] else answer,
-    ),
-]
-
-
 def renamed(clause: str, member: str, name: str, description: str, change: Callable[[str], str]) -> Violation:
     """Return a violation that does not repeat an id unchanged."""
     return responding(clause, name, description, lambda answer: answer | {member: change(answer[member])})
@@ -65,18 +55,10 @@ IDS = [
 
 COMPLETIONS = [
     completing("HIO-D4-01", "no_ok", "leaves ok out", without("ok")),
-    completing(
-        "HIO-D4-02",
-        "no_null_code",
-        "leaves error_code out where it is null",
-        lambda completion: without("error_code")(completion) if completion["ok"] else completion,
-    ),
-    completing("HIO-D4-02", "numeric_codes", "has numbers as codes", failed({"error_code": 22})),
     completing("HIO-D4-03", "without_nulls", "leaves nulls out", without_nulls),
     completing("HIO-D4-03", "message_in_a_list", "has a list of messages", failed({"error_message": ["wrong"]})),
     completing("HIO-D4-04", "ok_with_a_code", "has the code OK", succeeded({"error_code": "OK"})),
     completing("HIO-D4-05", "ok_with_a_message", "has the message done", succeeded({"error_message": "done"})),
-    completing("HIO-D4-06", "empty_code", "has an empty code on failure", failed({"error_code": ""})),
 ]
 
 
@@ -106,35 +88,9 @@ def coded(pair: tuple[str, str], failure: RequestFailed | None) -> str:
 
 FAILURE = {"ok": False, "error_code": "BUSY", "error_message": None}
 REPEATED = [
-    numbered(
-        "HIO-D4-07",
-        "busy_at_times",
-        "is busy each 29th time",
-        lambda completion, n: FAILURE if n % 29 == 28 else completion,
-    ),
-    numbered(
-        "HIO-D4-07",
-        "two_codes",
-        "has two codes in turn",
-        lambda completion, n: completion if completion["ok"] or n % 2 else completion | {"error_code": "FAILED"},
-    ),
-    numbered(
-        "HIO-Context-04",
-        "busy_later",
-        "is busy after forty completions",
-        lambda completion, n: FAILURE if n > 40 else completion,
-    ),
-    numbered(
-        "HIO-Context-04",
-        "codes_change_later",
-        "has other codes after fifty",
-        lambda completion, n: completion if completion["ok"] or n < 50 else completion | {"error_code": "E"},
-    ),
-    by_ids(
-        "HIO-D4-07",
-        "codes_of_flows",
-        "names the correlation in its codes",
-        lambda answer: f"BAD_{answer['correlation_id']}",
-    ),
+    numbered("HIO-Context-04", "codes_change_later", "has other codes after fifty",
+        lambda completion, n: completion if completion["ok"] or n < 50 else completion | {"error_code": "E"}),
+    by_ids("HIO-D4-07", "codes_of_flows", "names the correlation in its codes",
+        lambda answer: f"BAD_{answer['correlation_id']}"),
     changed("HIO-D4-02", "coded_ids", "has the request id within its codes", (endpoint, "_response", coded)),
-]
+]  # fmt: skip

@@ -135,9 +135,8 @@ def sticky(self: Machine, place: Place) -> RequestFailed | None:
 
 FAILURES = [
     *(planted(clause) for clause in ("HIO-D7-14", "HIO-D7-15", "HIO-D7-33")),
-    policy(
-        "HIO-D7-44", "collect_all_stops", "collect_all stops at a failure", other_policy("collect_all", "fail_fast")
-    ),
+    policy("HIO-D7-44", "collect_all_stops", "collect_all stops at a failure",
+        other_policy("collect_all", "fail_fast")),
     read_as(
         "HIO-D7-31",
         "collect_all_by_default",
@@ -148,29 +147,18 @@ FAILURES = [
             and {**value, "failure_policy": "collect_all"}
         ),
     ),
-    changed(
-        "HIO-D7-43",
-        "nothing_below_at_times",
-        "fail_fast runs nothing in each second launch with a PE that fails",
-        (endpoint, "launch", none_at_times),
-    ),
+    changed("HIO-D7-43", "nothing_below_at_times", "fail_fast runs nothing in each second launch with a PE that fails",
+        (endpoint, "launch", none_at_times)),
     changed("HIO-D7-44", "fails_after_work", "a PE that fails has worked before", (launches, "_run", fails_after_work)),
     changed("HIO-D4-07", "last_faulty_shard", "the highest faulty shard is told", (launches, "sorted", highest_first)),
-    changed(
-        "HIO-Context-04",
-        "highest_fault_told",
-        "the highest faulty shard is told of a launch",
-        (launches, "sorted", highest_first),
-    ),
+    changed("HIO-Context-04", "highest_fault_told", "the highest faulty shard is told of a launch",
+        (launches, "sorted", highest_first)),
     changed("HIO-D4-07", "code_of_the_pe", "the code hangs on the PE", (launches, "_run", numbered_code)),
-    changed(
-        "HIO-D4-07",
-        "fault_before_refusal",
+    changed("HIO-D4-07", "fault_before_refusal",
         "runs nothing, and reports a PE that fails instead of a refused address",
-        (endpoint, "launch", fault_before_refusal),
-    ),
+        (endpoint, "launch", fault_before_refusal)),
     changed("HIO-D7-44", "sticky_fault", "a PE that failed once fails for ever", (Machine, "failure_of", sticky)),
-]
+]  # fmt: skip
 
 # The queue
 
@@ -199,56 +187,17 @@ def room_for_each_correlation(self: Endpoint, pair: Any) -> None:
         self._pending = pending
 
 
-def full_but_done(self: Endpoint, frame: Any) -> str | None:
-    answer = _submit(self, frame)
-    if answer is not None and "QUEUE_FULL" in answer:
-        value = endpoint.read_frame(frame)
-        _endpoint_run(self, _request_of(value), endpoint.ids_of(value), len(frame))
-    return answer
-
-
-def refusals_wait(self: Endpoint, frames: Any, choices: Any = None) -> list[str]:
-    found = _exchange(self, frames, choices)
-    return [answer for answer in found if "QUEUE_FULL" not in answer] + [
-        answer for answer in found if "QUEUE_FULL" in answer
-    ]
-
-
 _require_room = Endpoint._require_room
 _submit = Endpoint.submit
 _exchange = Endpoint.exchange
 QUEUES = [
-    changed(
-        "HIO-D3-12",
-        "one_too_many",
-        "keeps one request more than it tells",
-        (Endpoint, "_require_room", room_for(lambda depth: depth + 1)),
-    ),
-    changed(
-        "HIO-D3-12",
-        "one_too_few",
-        "keeps one request less than it tells, beyond one",
-        (Endpoint, "_require_room", room_for(lambda depth: max(1, depth - 1))),
-    ),
-    changed(
-        "HIO-D4-06",
-        "depth_of_a_correlation",
-        "keeps as many requests as it tells of each correlation id",
-        (Endpoint, "_require_room", room_for_each_correlation),
-    ),
-    changed(
-        "HIO-D4-06",
-        "full_but_done",
-        "does what it refuses since the queue is full",
-        (Endpoint, "submit", full_but_done),
-    ),
-    changed(
-        "HIO-D3-12",
-        "refusals_wait",
-        "answers refusals after the requests that wait",
-        (Endpoint, "exchange", refusals_wait),
-    ),
-]
+    changed("HIO-D3-12", "one_too_many", "keeps one request more than it tells",
+        (Endpoint, "_require_room", room_for(lambda depth: depth + 1))),
+    changed("HIO-D3-12", "one_too_few", "keeps one request less than it tells, beyond one",
+        (Endpoint, "_require_room", room_for(lambda depth: max(1, depth - 1)))),
+    changed("HIO-D4-06", "depth_of_a_correlation", "keeps as many requests as it tells of each correlation id",
+        (Endpoint, "_require_room", room_for_each_correlation)),
+]  # fmt: skip
 
 
 # Checks of some arguments, and kernels that are remembered
@@ -290,27 +239,14 @@ def built_in_first(machine: Machine, reference: Any) -> Kernel:
 
 
 REMEMBERED = [
-    changed(
-        "HIO-D7-13",
-        "kept_images",
-        "takes what overwrites an image for a part of it",
-        (SparseMemory, "_mark", kept_images),
-    ),
-    changed(
-        "HIO-D7-47",
-        "part_before_refused",
-        "writes before it refuses tensors that do not fit",
-        (endpoint, "launch", part_before_refused),
-    ),
-    changed(
-        "HIO-D7-36",
-        "built_in_first",
-        "runs a built-in kernel of the name of a deployed one",
-        (launches, "deployed_kernel", built_in_first),
-    ),
+    changed("HIO-D7-13", "kept_images", "takes what overwrites an image for a part of it",
+        (SparseMemory, "_mark", kept_images)),
+    changed("HIO-D7-47", "part_before_refused", "writes before it refuses tensors that do not fit",
+        (endpoint, "launch", part_before_refused)),
+    changed("HIO-D7-36", "built_in_first", "runs a built-in kernel of the name of a deployed one",
+        (launches, "deployed_kernel", built_in_first)),
     changed("HIO-D7-22", "third_unchecked", "checks shards of two tensors", (Machine, "require", third_unchecked)),
-    changed(
-        "HIO-D7-46", "first_extents", "runs a kernel with its first extents", (launches, "_executable", first_extents)
-    ),
+    changed("HIO-D7-46", "first_extents", "runs a kernel with its first extents",
+        (launches, "_executable", first_extents)),
     changed("HIO-D7-36", "first_image", "keeps a kernel by its address", (launches, "deployed_kernel", first_image)),
-]
+]  # fmt: skip

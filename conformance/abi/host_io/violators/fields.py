@@ -204,12 +204,10 @@ def integers(clause: str, name: str, description: str, kinds: type | tuple[type,
 INTEGERS = [
     integers("HIO-D5-04", "digits_are_integers", "reads texts of digits", str, lambda text: int(text or 0)),
     integers("HIO-D5-07", "fractions_are_cut", "cuts fractions off", Decimal, int),
-    integers("HIO-D6-03", "tags_of_32_bits", "reads integers modulo 2 to the 32", int, lambda value: value % 2**32),
-    integers(
-        "HIO-D7-22", "addresses_of_64_bits", "reads integers modulo 2 to the 64", int, lambda value: value % 2**64
-    ),
+    integers("HIO-D7-22", "addresses_of_64_bits", "reads integers modulo 2 to the 64", int,
+        lambda value: value % 2**64),
     integers("HIO-D7-21", "magnitudes", "drops the sign", int, abs),
-]
+]  # fmt: skip
 
 
 def planted(clause: str, name: str, parts: tuple[str, ...], words: tuple[str, ...]) -> Violation:
@@ -231,10 +229,8 @@ PLANTED = [
     planted("HIO-D5-25", "data_in_writes", ("memory_write",), ("data", "tensor_data")),
     planted("HIO-D5-25", "data_in_patterns", ("pattern",), ("data",)),
     planted("HIO-D7-14", "sources_of_a_kernel", LAUNCH[1:], ("code",)),
-    planted("HIO-D7-15", "ir", LAUNCH, ("ir", "mlir")),
     planted("HIO-D7-15", "ir_of_a_launch", LAUNCH[:1], ("module", "graph_ir")),
     planted("HIO-D7-33", "data_in_launches", LAUNCH[:1], ("data", "tensors")),
-    planted("HIO-D7-33", "data_in_tensors", TENSOR, ("data",)),
     planted("HIO-D7-33", "data_in_shards", TENSOR[-1:], ("bytes",)),
     planted("HIO-D7-33", "data_in_scalars", ("scalar_argument",), ("values",)),
 ]

@@ -19,7 +19,6 @@ from tessera_reference.host_io.messages import KernelLaunch, MemoryRead, MemoryW
 from .message_changes import changed
 
 _traced = latency.traced
-_takes = Component.takes
 _get = Journal.get
 _run = Endpoint._run
 _read = Endpoint._read
@@ -101,39 +100,16 @@ TRACES = [
             tracing(clause, f"{kind.__name__}_in_another_order", "passes m_cpu before noc", of_type(kind, reordered)),
         )
     ),
-    tracing("HIO-D5-26", "gap", "has a gap of a picosecond", lambda request, trace: shifted(trace)),
-    tracing(
-        "HIO-D7-34", "past_the_endpoint", "launches do not pass io_cpu", of_type(KernelLaunch, without_all("io_cpu"))
-    ),
-    tracing(
-        "HIO-D7-34",
-        "twice_the_endpoint",
-        "launches pass pcie_ep twice",
-        of_type(
-            KernelLaunch, lambda trace: replace(trace, path=timed([*trace.path[:2], trace.path[1], *trace.path[2:]]))
-        ),
-    ),
+    tracing("HIO-D7-34", "twice_the_endpoint", "launches pass pcie_ep twice", of_type(KernelLaunch,
+        lambda trace: replace(trace, path=timed([*trace.path[:2], trace.path[1], *trace.path[2:]])))),
     tracing("HIO-D7-35", "no_branches", "tells one branch alone", lambda request, trace: replace(trace, branches=())),
-    tracing(
-        "HIO-D7-35",
-        "late_branches",
-        "branches begin before the launch is sent",
-        lambda request, trace: replace(
-            trace,
-            branches=tuple(replace(branch, start=branch.start - 1, end=branch.end - 1) for branch in trace.branches),
-        ),
-    ),
-    tracing(
-        "HIO-Context-06",
-        "places_by_address",
-        "hops name the first PE",
-        lambda request, trace: replace(
-            trace,
-            path=tuple(replace(hop, place=hop.place and Place(0, 0, 0)) for hop in trace.path),
-            branches=tuple(replace(branch, place=branch.place and Place(0, 0, 0)) for branch in trace.branches),
-        ),
-    ),
-]
+    tracing("HIO-D7-35", "late_branches", "branches begin before the launch is sent",
+        lambda request, trace: replace(trace,
+        branches=tuple(replace(branch, start=branch.start - 1, end=branch.end - 1) for branch in trace.branches))),
+    tracing("HIO-Context-06", "places_by_address", "hops name the first PE", lambda request, trace: replace(trace,
+        path=tuple(replace(hop, place=hop.place and Place(0, 0, 0)) for hop in trace.path),
+        branches=tuple(replace(branch, place=branch.place and Place(0, 0, 0)) for branch in trace.branches))),
+]  # fmt: skip
 
 
 def undrawn(clause: str, kind: Any) -> Violation:
@@ -191,59 +167,25 @@ def member(name: str, kind: Any = object) -> Callable[[Endpoint, Any], int]:
 
 
 TIMES = [
-    changed(
-        "HIO-D5-26",
-        "one_picosecond_more",
-        "the latency is a picosecond more than its hops",
-        (ReferenceAdapter, "host_io_trace", added(1)),
-    ),
-    changed(
-        "HIO-Verification-06",
-        "half_the_way",
-        "the latency is a microsecond less than its hops",
-        (ReferenceAdapter, "host_io_trace", added(-1_000_000)),
-    ),
+    changed("HIO-D5-26", "one_picosecond_more", "the latency is a picosecond more than its hops",
+        (ReferenceAdapter, "host_io_trace", added(1))),
     taking("HIO-Verification-06", "hardly_any_time", "a hop takes a picosecond", lambda self, count: 1),
-    taking(
-        "HIO-D5-26",
-        "rounded_down",
-        "the time of bytes is rounded down",
-        lambda self, count: self.fixed + (0 if self.bandwidth is None else count * 10**12 // self.bandwidth),
-    ),
-    taking(
-        "HIO-D5-26",
-        "without_fixed_time",
-        "the fixed time of memory is left out",
-        lambda self, count: _takes(self, count) - (self.fixed if self.name == "memory" else 0),
-    ),
-    longer(
-        "HIO-D5-26",
-        "contention",
-        "each request that waits makes the next longer",
-        lambda self, request: len(self.waiting),
-    ),
-    longer(
-        "HIO-Verification-06",
-        "queue_in_latency",
-        "requests take longer while others wait",
-        lambda self, request: 64 * len(self.waiting),
-    ),
+    taking("HIO-D5-26", "rounded_down", "the time of bytes is rounded down",
+        lambda self, count: self.fixed + (0 if self.bandwidth is None else count * 10**12 // self.bandwidth)),
+    longer("HIO-D5-26", "contention", "each request that waits makes the next longer",
+        lambda self, request: len(self.waiting)),
+    longer("HIO-Verification-06", "queue_in_latency", "requests take longer while others wait",
+        lambda self, request: 64 * len(self.waiting)),
     longer("HIO-D3-09", "tag_takes_time", "a timestamp_tag takes time", member("timestamp_tag")),
-    longer(
-        "HIO-D5-24", "label_of_write_takes_time", "the label of a write takes time", member("debug_label", MemoryWrite)
-    ),
-    longer(
-        "HIO-D6-10", "label_of_read_takes_time", "the label of a read takes time", member("debug_label", MemoryRead)
-    ),
-    longer(
-        "HIO-D7-32",
-        "label_of_launch_takes_time",
-        "the label of a launch takes time",
-        member("debug_label", KernelLaunch),
-    ),
+    longer("HIO-D5-24", "label_of_write_takes_time", "the label of a write takes time",
+        member("debug_label", MemoryWrite)),
+    longer("HIO-D6-10", "label_of_read_takes_time", "the label of a read takes time",
+        member("debug_label", MemoryRead)),
+    longer("HIO-D7-32", "label_of_launch_takes_time", "the label of a launch takes time",
+        member("debug_label", KernelLaunch)),
     longer("HIO-D7-28", "grid_takes_time", "a grid takes time", member("grid")),
     longer("HIO-D7-29", "meta_takes_time", "a meta takes time", member("meta")),
-]
+]  # fmt: skip
 
 
 def free_of_bytes(kind: Any) -> Callable[..., Any]:
@@ -283,69 +225,27 @@ def only_those_that_work(machine: Machine, request: KernelLaunch) -> Any:
 
 _launch = launches.launch
 BYTES = [
-    changed(
-        "HIO-D5-07",
-        "bytes_of_writes_free",
-        "the bytes of a write take no time",
-        (Endpoint, "_run", free_of_bytes(MemoryWrite)),
-    ),
-    changed(
-        "HIO-D6-07",
-        "bytes_of_reads_free",
-        "the bytes of a read take no time",
-        (Endpoint, "_run", free_of_bytes(MemoryRead)),
-    ),
-    changed(
-        "HIO-D7-23",
-        "bytes_of_shards_free",
-        "the bytes of shards take no time",
-        (Endpoint, "_run", free_of_bytes(KernelLaunch)),
-    ),
-    changed(
-        "HIO-D6-14", "dropped_at_once", "a read that is dropped passes no bytes", (Endpoint, "_read", dropped_at_once)
-    ),
-    changed(
-        "HIO-D7-45",
-        "binary_of_64_bytes",
-        "every binary takes the time of 64 bytes",
-        (launches, "_code", lambda reference: (found := _code(reference)) and found._replace(memory=64)),
-    ),
-    changed(
-        "HIO-D7-45",
-        "builtin_fetched",
-        "a built-in kernel has a binary that takes time",
-        (launches, "_code", lambda reference: Branch(Place(0, 0, 0), reference.nbytes_code)),
-    ),
-    changed(
-        "HIO-D7-12",
-        "size_in_kibibytes",
-        "of nbytes_code whole KiB count",
-        (
-            launches,
-            "_code",
-            lambda reference: (found := _code(reference)) and found._replace(memory=min(4096, reference.nbytes_code)),
-        ),
-    ),
-    changed(
-        "HIO-D7-35",
-        "fastest_shard",
-        "the answer does not wait for the slowest shard",
-        (adapter, "traced", first_to_end),
-    ),
-    changed(
-        "HIO-D7-44", "no_hops_of_failures", "shards that fail have no hops", (endpoint, "launch", only_those_that_work)
-    ),
-    changed(
-        "HIO-D5-30",
-        "buffer_free",
-        "the bytes of a buffer take no time",
-        (
-            Endpoint,
-            "_run",
-            lambda self, request, pair, characters: _without_buffer(_run(self, request, pair, characters)),
-        ),
-    ),
-]
+    changed("HIO-D5-07", "bytes_of_writes_free", "the bytes of a write take no time",
+        (Endpoint, "_run", free_of_bytes(MemoryWrite))),
+    changed("HIO-D6-07", "bytes_of_reads_free", "the bytes of a read take no time",
+        (Endpoint, "_run", free_of_bytes(MemoryRead))),
+    changed("HIO-D7-23", "bytes_of_shards_free", "the bytes of shards take no time",
+        (Endpoint, "_run", free_of_bytes(KernelLaunch))),
+    changed("HIO-D6-14", "dropped_at_once", "a read that is dropped passes no bytes",
+        (Endpoint, "_read", dropped_at_once)),
+    changed("HIO-D7-45", "binary_of_64_bytes", "every binary takes the time of 64 bytes",
+        (launches, "_code", lambda reference: (found := _code(reference)) and found._replace(memory=64))),
+    changed("HIO-D7-45", "builtin_fetched", "a built-in kernel has a binary that takes time",
+        (launches, "_code", lambda reference: Branch(Place(0, 0, 0), reference.nbytes_code))),
+    changed("HIO-D7-12", "size_in_kibibytes", "of nbytes_code whole KiB count", (launches, "_code",
+        lambda reference: (found := _code(reference)) and found._replace(memory=min(4096, reference.nbytes_code)))),
+    changed("HIO-D7-35", "fastest_shard", "the answer does not wait for the slowest shard",
+        (adapter, "traced", first_to_end)),
+    changed("HIO-D7-44", "no_hops_of_failures", "shards that fail have no hops",
+        (endpoint, "launch", only_those_that_work)),
+    changed("HIO-D5-30", "buffer_free", "the bytes of a buffer take no time", (Endpoint, "_run",
+        lambda self, request, pair, characters: _without_buffer(_run(self, request, pair, characters)))),
+]  # fmt: skip
 
 
 def _without_buffer(pending: Any) -> Any:

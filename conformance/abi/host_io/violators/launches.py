@@ -37,11 +37,6 @@ def moved(member: str, to: int | None = None) -> Callable[[Any], Any]:
     return change
 
 
-def with_shards(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a change of the bytes of shards."""
-    return lambda found: [shard._replace(shard=change(shard.shard)) for shard in found]
-
-
 def refused_and_done(spared: Callable[[Place, Place], bool]) -> Callable[..., None]:
     def require(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
         try:
@@ -60,35 +55,11 @@ def refused_and_done(spared: Callable[[Place, Place], bool]) -> Callable[..., No
 _require = Machine.require
 SHARDS = [
     arranging("HIO-D7-18", "first_shard", "a launch works on the first shard of each tensor", lambda found: found[:1]),
-    arranging("HIO-D7-47", "last_shard_left_out", "a launch leaves out the last shard", lambda found: found[:-1]),
-    arranging("HIO-D7-19", "shard_sip_ignored", "all shards are on SIP 0", moved("sip", 0)),
-    arranging("HIO-D7-20", "shard_cube_ignored", "all shards are on the cube of the first", moved("cube")),
-    arranging("HIO-D7-21", "shard_pe_ignored", "all shards are on the PE of the first", moved("pe")),
-    arranging(
-        "HIO-D7-22",
-        "shards_aligned",
-        "shards begin at multiples of 16",
-        with_shards(lambda shard: replace(shard, pa=shard.pa - shard.pa % 16)),
-    ),
-    arranging(
-        "HIO-D7-23",
-        "shards_of_a_page",
-        "of a shard, whole groups of 16 bytes are worked on",
-        with_shards(lambda shard: replace(shard, nbytes=max(16, shard.nbytes - shard.nbytes % 16))),
-    ),
-    arranging(
-        "HIO-D7-35",
-        "sorted_by_address",
-        "shards belong together by their addresses",
-        lambda found: sorted(found, key=lambda part: (part.shard.pa, part.number)),
-    ),
-    changed(
-        "HIO-D7-35",
-        "low_bits_cleared",
-        "refuses a high address, and works on its low bits",
-        (Machine, "require", refused_and_done(lambda other, place: other != place)),
-    ),
-]
+    arranging("HIO-D7-35", "sorted_by_address", "shards belong together by their addresses",
+        lambda found: sorted(found, key=lambda part: (part.shard.pa, part.number))),
+    changed("HIO-D7-35", "low_bits_cleared", "refuses a high address, and works on its low bits",
+        (Machine, "require", refused_and_done(lambda other, place: other != place))),
+]  # fmt: skip
 
 # Kernels
 
@@ -137,34 +108,15 @@ def kernel_of_size(machine: Machine, reference: KernelRef) -> Kernel:
 
 
 KERNELS = [
-    built_in(
-        "HIO-D7-01",
-        "nothing_runs",
-        "built-in kernels compute nothing",
-        **{name: replace(builtin, run=lambda given: None) for name, builtin in BUILTINS.items()},
-    ),
-    built_in(
-        "HIO-D7-17",
-        "first_words",
-        "copies the first word of each shard",
-        copy=partly("copy"),
-        fill=partly("fill"),
-        add_fp32=partly("add_fp32"),
-        scale_fp32=partly("scale_fp32"),
-    ),
-    changed(
-        "HIO-D7-37",
-        "unknown_is_nop",
-        "a built-in kernel that does not exist computes nothing",
-        (launches, "_kernel_of", unknown_is_nop),
-    ),
+    built_in("HIO-D7-01", "nothing_runs", "built-in kernels compute nothing",
+        **{name: replace(builtin, run=lambda given: None) for name, builtin in BUILTINS.items()}),
+    built_in("HIO-D7-17", "first_words", "copies the first word of each shard", copy=partly("copy"),
+        fill=partly("fill"), add_fp32=partly("add_fp32"), scale_fp32=partly("scale_fp32")),
+    changed("HIO-D7-37", "unknown_is_nop", "a built-in kernel that does not exist computes nothing",
+        (launches, "_kernel_of", unknown_is_nop)),
     strict_tag("HIO-D7-09", "sip"),
     strict_tag("HIO-D7-10", "cube"),
     strict_tag("HIO-D7-11", "pe"),
-    changed(
-        "HIO-D7-12",
-        "size_of_builtin_judged",
-        "a built-in kernel has to be smaller than 4 GiB",
-        (launches, "_kernel_of", kernel_of_size),
-    ),
-]
+    changed("HIO-D7-12", "size_of_builtin_judged", "a built-in kernel has to be smaller than 4 GiB",
+        (launches, "_kernel_of", kernel_of_size)),
+]  # fmt: skip

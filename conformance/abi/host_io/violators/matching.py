@@ -11,7 +11,7 @@ from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.frames import InvalidFrame
 from tessera_reference.mesh.engine import Choices
 
-from .message_changes import Message, changed, refusing
+from .message_changes import Message, changed
 
 Pair = tuple[str, str]
 
@@ -61,22 +61,9 @@ def in_order_of_sending(self: Endpoint, choices: Choices) -> list[str]:
 MATCHING = [
     answered("HIO-D3-04", "by_request_id", "matches by the request id alone", by_request_id),
     answered("HIO-Verification-02", "sorted_ids", "hands ids out in sorted order", sorted_ids),
-    changed(
-        "HIO-Verification-02",
-        "ids_in_order_of_sending",
-        "answers out of order under ids in order",
-        (Endpoint, "drain", in_order_of_sending),
-    ),
-    answered(
-        "HIO-D3-11",
-        "answered_once",
-        "answers a request id once",
-        lambda answers: list({answer.get("request_id"): answer for answer in answers}.values()),
-    ),
-    answered(
-        "HIO-D3-10", "answered_twice", "answers the first request twice", lambda answers: [*answers[:1], *answers]
-    ),
-]
+    changed("HIO-Verification-02", "ids_in_order_of_sending", "answers out of order under ids in order",
+        (Endpoint, "drain", in_order_of_sending)),
+]  # fmt: skip
 
 
 # Pairs in use
@@ -85,14 +72,6 @@ MATCHING = [
 def in_use(clause: str, name: str, description: str, require: Callable[[Endpoint, Pair], None]) -> Violation:
     """Return a violation with another rule about pairs in use."""
     return changed(clause, name, description, (Endpoint, "_require_room", require))
-
-
-def request_id_alone(self: Endpoint, pair: Pair) -> None:
-    _require_room(self, next((request for request in self._pending if request[1] == pair[1]), pair))
-
-
-def correlation_id_alone(self: Endpoint, pair: Pair) -> None:
-    _require_room(self, next((request for request in self._pending if request[0] == pair[0]), pair))
 
 
 def any_case(self: Endpoint, pair: Pair) -> None:
@@ -104,41 +83,12 @@ def any_case(self: Endpoint, pair: Pair) -> None:
     _require_room(self, same[0] if same else pair)
 
 
-def submitting(clause: str, name: str, description: str, frees: Callable[[Message, Message], bool]) -> Violation:
-    """Return a violation that runs a repeated pair, and answers with success, if `frees` accepts both messages."""
-    sent: dict[Pair, Message] = {}
-
-    def answer(self: Endpoint, frame: str | bytes) -> str | None:
-        reply = _submit(self, frame)
-        try:
-            message = _read(frame)
-            pair = _ids_of(message)
-        except InvalidFrame:
-            return reply
-        before = sent.get(pair)
-        sent[pair] = message
-        if reply and "DUPLICATE_REQUEST" in reply and before is not None and frees(before, message):
-            _run(self, _request_of(message), pair, len(frame))
-            return endpoint._response(pair, None)
-        return reply
-
-    return changed(clause, name, description, (Endpoint, "submit", answer))
-
-
 def acts_before(self: Endpoint, frame: str | bytes) -> str | None:
     reply = _submit(self, frame)
     if reply and "DUPLICATE_REQUEST" in reply:
         message = _read(frame)
         _run(self, _request_of(message), _ids_of(message), len(frame))
     return reply
-
-
-def answers_once(answers: list[Message]) -> list[Message]:
-    return list(
-        {
-            (answer.get("correlation_id"), answer.get("request_id"), "refused" in answer): answer for answer in answers
-        }.values()
-    )
 
 
 def only_the_first_time(answers: list[Message]) -> None:
@@ -152,33 +102,13 @@ def only_the_first_time(answers: list[Message]) -> None:
 
 
 IN_USE = [
-    submitting("HIO-D3-06", "any_pair", "takes a pair in use", lambda before, now: True),
-    submitting(
-        "HIO-D3-06",
-        "pairs_with_labels",
-        "takes a pair with another label",
-        lambda before, now: before.get("debug_label") != now.get("debug_label"),
-    ),
-    submitting(
-        "HIO-D3-06",
-        "pairs_with_tags",
-        "takes a pair with another tag",
-        lambda before, now: before.get("timestamp_tag") != now.get("timestamp_tag"),
-    ),
-    in_use("HIO-D3-06", "request_id_alone", "compares request ids alone", request_id_alone),
-    in_use("HIO-D3-06", "correlation_id_alone", "allows one request for each correlation id", correlation_id_alone),
     in_use("HIO-D3-06", "any_case", "compares ids without case", any_case),
     changed("HIO-D3-06", "acts_before", "acts before it refuses a pair in use", (Endpoint, "submit", acts_before)),
-    answered("HIO-D3-06", "answers_once", "answers a pair once", answers_once),
     answered("HIO-D3-06", "only_the_first_time", "refuses a pair in use once", only_the_first_time),
 ]
 
 
 # Tags
-
-
-def sorted_by_tag(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
-    return _exchange(self, sorted(frames, key=_tag), choices)
 
 
 def _tag(frame: str | bytes) -> str:
@@ -206,20 +136,6 @@ def order_of_tags(self: Endpoint, frames: Iterable[str | bytes], choices: Choice
 
 
 TAGS = [
-    refusing(
-        "HIO-D3-09",
-        "old_tags",
-        "refuses tags with a minus",
-        lambda message: (message.get("timestamp_tag") or "").startswith("-"),
-    ),
-    refusing("HIO-D3-09", "empty_tags", "refuses empty tags", lambda message: message.get("timestamp_tag") == ""),
-    changed(
-        "HIO-D3-09", "sorted_by_tag", "takes requests in order of their tags", (Endpoint, "exchange", sorted_by_tag)
-    ),
-    changed(
-        "HIO-D3-09",
-        "order_of_tags",
-        "completes in an order that depends on tags",
-        (Endpoint, "exchange", order_of_tags),
-    ),
-]
+    changed("HIO-D3-09", "order_of_tags", "completes in an order that depends on tags",
+        (Endpoint, "exchange", order_of_tags)),
+]  # fmt: skip

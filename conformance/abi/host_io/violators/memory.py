@@ -9,10 +9,10 @@ from typing import Any
 from tessera_conformance.strength import Violation
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.frames import ErrorCode, RequestFailed
-from tessera_reference.host_io.machine import Branch, Journey, Machine, Place, SparseMemory
+from tessera_reference.host_io.machine import Branch, Journey, Machine, Place
 from tessera_reference.host_io.messages import MemoryRead, MemoryWrite
 
-from .message_changes import changed, read_as, refusing
+from .message_changes import changed, read_as
 
 _space = Machine.space
 _require = Machine.require
@@ -54,13 +54,6 @@ def decoded(self: Endpoint, write: MemoryWrite, pair: Any) -> Any:
     places = list(self.machine.places())
     place = places[(write.dst_pa >> 12) % len(places)]
     return _write(self, replace(write, dst_sip=place.sip, dst_cube=place.cube, dst_pe=place.pe), pair)
-
-
-ROUTES = [
-    changed(
-        "HIO-Context-06", "decoded_address", "writes go to the PE that the address names", (Endpoint, "_write", decoded)
-    ),
-]
 
 
 def any_tag(clause: str, member: str, what: str) -> Violation:
@@ -110,40 +103,21 @@ def any_range(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AU
         _require(self, place, pa, nbytes, kind, field)
 
 
-def in_hbm(self: SparseMemory, pa: int, data: Any) -> None:
-    _store(self, pa - TCM if pa >= TCM else pa, data)
-
-
-_store = SparseMemory.write
 MEMORIES = [
-    changed("HIO-D5-28", "tcm_is_hbm", "what is for TCM is written to HBM", (SparseMemory, "write", in_hbm)),
-    requiring(
-        "HIO-D5-29", "auto_is_hbm", "AUTO is HBM", lambda pa, n, kind: (pa, n, "HBM" if kind == "AUTO" else kind)
-    ),
-    read_as(
-        "HIO-D5-23",
-        "absent_is_hbm",
-        "a write without dst_mem_kind is one to HBM",
-        lambda value: value.get("msg_type") == "MemoryWrite" and value.setdefault("dst_mem_kind", "HBM") and None,
-    ),
-    requiring("HIO-D5-22", "kind_ignored", "dst_mem_kind is ignored", lambda pa, nbytes, kind: (pa, nbytes, "AUTO")),
-    requiring(
-        "HIO-D5-27", "hbm_ignored", "HBM is any memory", lambda pa, n, kind: (pa, n, "AUTO" if kind == "HBM" else kind)
-    ),
-    requiring(
-        "HIO-D5-28", "tcm_ignored", "TCM is any memory", lambda pa, n, kind: (pa, n, "AUTO" if kind == "TCM" else kind)
-    ),
-    requiring(
-        "HIO-D5-06", "end_not_checked", "the last byte may lie outside", lambda pa, n, kind: (pa, max(1, n - 1), kind)
-    ),
+    read_as("HIO-D5-23", "absent_is_hbm", "a write without dst_mem_kind is one to HBM",
+        lambda value: value.get("msg_type") == "MemoryWrite" and value.setdefault("dst_mem_kind", "HBM") and None),
+    requiring("HIO-D5-27", "hbm_ignored", "HBM is any memory",
+        lambda pa, n, kind: (pa, n, "AUTO" if kind == "HBM" else kind)),
+    requiring("HIO-D5-28", "tcm_ignored", "TCM is any memory",
+        lambda pa, n, kind: (pa, n, "AUTO" if kind == "TCM" else kind)),
+    requiring("HIO-D5-06", "end_not_checked", "the last byte may lie outside",
+        lambda pa, n, kind: (pa, max(1, n - 1), kind)),
     requiring("HIO-D5-06", "last_byte_refused", "the last byte is refused", lambda pa, n, kind: (pa, n + 1, kind)),
-    requiring(
-        "HIO-D6-06", "end_of_reads_not_checked", "reads may end outside", lambda pa, n, kind: (pa, max(1, n - 1), kind)
-    ),
+    requiring("HIO-D6-06", "end_of_reads_not_checked", "reads may end outside",
+        lambda pa, n, kind: (pa, max(1, n - 1), kind)),
     requiring("HIO-D6-06", "last_byte_not_read", "the last byte is not read", lambda pa, n, kind: (pa, n + 1, kind)),
     changed("HIO-D5-07", "any_range", "any bytes are accepted", (Machine, "require", any_range)),
-    changed("HIO-D7-22", "any_shard", "any bytes may be a shard", (Machine, "require", any_range)),
-]
+]  # fmt: skip
 
 # Refusals, failures and labels
 
@@ -175,71 +149,25 @@ def unknown_device_written(self: Endpoint, request: Any, pair: Any, characters: 
 
 
 ORDER = [
-    changed(
-        "HIO-D5-22", "before_refusal", "writes before it refuses the kind", (Endpoint, "_write", first_and_then_refused)
-    ),
-    changed(
-        "HIO-D5-01", "failed_and_wrote", "a PE that fails has written before", (Endpoint, "_write", written_and_failed)
-    ),
-    changed(
-        "HIO-D5-02",
-        "wrong_device_written",
-        "writes although the device is unknown",
-        (Endpoint, "_run", unknown_device_written),
-    ),
-    changed(
-        "HIO-D3-04",
-        "one_order",
-        "completions always have the order of requests",
-        (Endpoint, "drain", lambda self, choices: [self.complete(request) for request in self.waiting]),
-    ),
-    writing(
-        "HIO-D5-24",
-        "label_obeyed",
-        "a write with the label skip writes one byte",
-        lambda write: replace(write, nbytes=1) if write.debug_label == "skip" else write,
-    ),
-    writing(
-        "HIO-D3-09",
-        "tag_obeyed",
-        "a write with a timestamp_tag of some length writes one byte",
-        lambda write: replace(write, nbytes=1) if len(write.timestamp_tag or "") > 3 else write,
-    ),
-    refusing(
-        "HIO-D5-01",
-        "long_writes_refused",
-        "refuses writes of more than 64 KiB",
-        lambda value: value.get("nbytes", 0) > 65536 and value["msg_type"] == "MemoryWrite",
-    ),
-    writing(
-        "HIO-D5-01",
-        "mebibyte_written",
-        "writes the first mebibyte and no more",
-        lambda write: replace(write, nbytes=min(write.nbytes, 1 << 20)),
-    ),
-]
+    changed("HIO-D5-22", "before_refusal", "writes before it refuses the kind",
+        (Endpoint, "_write", first_and_then_refused)),
+    changed("HIO-D5-01", "failed_and_wrote", "a PE that fails has written before",
+        (Endpoint, "_write", written_and_failed)),
+    changed("HIO-D5-02", "wrong_device_written", "writes although the device is unknown",
+        (Endpoint, "_run", unknown_device_written)),
+    changed("HIO-D3-04", "one_order", "completions always have the order of requests",
+        (Endpoint, "drain", lambda self, choices: [self.complete(request) for request in self.waiting])),
+    writing("HIO-D5-24", "label_obeyed", "a write with the label skip writes one byte",
+        lambda write: replace(write, nbytes=1) if write.debug_label == "skip" else write),
+    writing("HIO-D5-01", "mebibyte_written", "writes the first mebibyte and no more",
+        lambda write: replace(write, nbytes=min(write.nbytes, 1 << 20))),
+]  # fmt: skip
 
 # Buffers of the host
 
 
 _buffer = Endpoint._buffer
 
-
-def any_buffer(self: Endpoint, pair: Any, nbytes: int) -> bytes:
-    return next((buffer for buffer in self._buffers.values() if len(buffer) == nbytes), None) or _buffer(
-        self, pair, nbytes
-    )
-
-
-BUFFERS = [
-    changed("HIO-D5-30", "any_buffer", "takes the first buffer of the right size", (Endpoint, "_buffer", any_buffer)),
-    changed(
-        "HIO-D5-30",
-        "first_kilobyte",
-        "copies the first 1,024 bytes of a buffer",
-        (Endpoint, "_buffer", lambda self, pair, nbytes: _buffer(self, pair, nbytes)[:1024]),
-    ),
-]
 
 # Reads
 
@@ -268,49 +196,21 @@ def bringing(change: Callable[[MemoryRead, bytes | None], bytes | None]) -> Call
 
 
 READS = [
-    changed(
-        "HIO-D6-13", "sink_clears", "a read into host_sink clears memory", (Endpoint, "_read", clearing("host_sink"))
-    ),
-    changed(
-        "HIO-D6-14", "discard_clears", "a read that is dropped clears memory", (Endpoint, "_read", clearing("discard"))
-    ),
+    changed("HIO-D6-13", "sink_clears", "a read into host_sink clears memory",
+        (Endpoint, "_read", clearing("host_sink"))),
+    changed("HIO-D6-14", "discard_clears", "a read that is dropped clears memory",
+        (Endpoint, "_read", clearing("discard"))),
     changed("HIO-D6-13", "empty_sink", "brings no bytes", (Endpoint, "_read", bringing(lambda read, sunk: None))),
-    changed(
-        "HIO-D6-14",
-        "discard_brings",
-        "brings bytes that are dropped",
-        (Endpoint, "_read", bringing(lambda read, sunk: sunk if sunk is not None else bytes(min(64, read.nbytes)))),
-    ),
-    changed(
-        "HIO-D6-07",
-        "one_byte_less",
-        "brings one byte less",
-        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[:-1])),
-    ),
-    changed(
-        "HIO-D6-01",
-        "mebibyte_brought",
-        "brings the first mebibyte and no more",
-        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[: 1 << 20])),
-    ),
-    changed(
-        "HIO-D6-13",
-        "other_end",
-        "brings the last byte first",
-        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[::-1])),
-    ),
-    changed(
-        "HIO-D6-10",
-        "label_drops",
-        "drops what a read with the label discard brings",
-        (Endpoint, "_read", bringing(lambda read, sunk: None if read.debug_label == "discard" else sunk)),
-    ),
-    reading(
-        "HIO-D6-06",
-        "aligned_reads",
-        "reads from multiples of four",
-        lambda read: replace(read, src_pa=read.src_pa - read.src_pa % 4),
-    ),
+    changed("HIO-D6-14", "discard_brings", "brings bytes that are dropped",
+        (Endpoint, "_read", bringing(lambda read, sunk: sunk if sunk is not None else bytes(min(64, read.nbytes))))),
+    changed("HIO-D6-07", "one_byte_less", "brings one byte less",
+        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[:-1]))),
+    changed("HIO-D6-01", "mebibyte_brought", "brings the first mebibyte and no more",
+        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[: 1 << 20]))),
+    changed("HIO-D6-13", "other_end", "brings the last byte first",
+        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[::-1]))),
+    changed("HIO-D6-10", "label_drops", "drops what a read with the label discard brings",
+        (Endpoint, "_read", bringing(lambda read, sunk: None if read.debug_label == "discard" else sunk))),
     read_as(
         "HIO-D6-09",
         "discard_by_default",
@@ -319,4 +219,4 @@ READS = [
             value.get("msg_type") == "MemoryRead" and value.get("dst_kind") is None and {**value, "dst_kind": "discard"}
         ),
     ),
-]
+]  # fmt: skip

@@ -13,7 +13,7 @@ from tessera_conformance.strength import Violation
 from tessera_reference.host_io import endpoint, frames
 from tessera_reference.host_io import frames as numbers
 from tessera_reference.host_io import frames as patterns
-from tessera_reference.host_io.machine import PAGE, SparseMemory
+from tessera_reference.host_io.machine import SparseMemory
 from tessera_reference.host_io.messages import Pattern
 
 from .message_changes import changed
@@ -48,24 +48,14 @@ def whole(pattern: Pattern) -> int:
 
 
 ELEMENTS = [
-    other_element(
-        "fill_u16", "fill_u16_big_endian", "fill_u16 writes the highest byte first", lambda pattern, right: right[::-1]
-    ),
-    other_element("fill_u8", "u8_of_seven_bits", "fill_u8 writes seven bits", lambda p, right: bytes([right[0] & 127])),
-    other_element(
-        "fill_u16",
-        "u16_saturates",
-        "fill_u16 saturates at 32,767",
-        lambda pattern, right: min(whole(pattern), 0x7FFF).to_bytes(2, "little"),
-    ),
-    other_element(
-        "fill_u32",
-        "u32_through_fp32",
-        "fill_u32 passes through fp32",
-        lambda pattern, right: min(int(np.float32(whole(pattern))), 2**32 - 1).to_bytes(4, "little"),
-    ),
+    other_element("fill_u16", "fill_u16_big_endian", "fill_u16 writes the highest byte first",
+        lambda pattern, right: right[::-1]),
+    other_element("fill_u16", "u16_saturates", "fill_u16 saturates at 32,767",
+        lambda pattern, right: min(whole(pattern), 0x7FFF).to_bytes(2, "little")),
+    other_element("fill_u32", "u32_through_fp32", "fill_u32 passes through fp32",
+        lambda pattern, right: min(int(np.float32(whole(pattern))), 2**32 - 1).to_bytes(4, "little")),
     other_element("zero", "zero_of_ones", "zero writes ones", lambda pattern, right: b"\xff"),
-]
+]  # fmt: skip
 
 
 def zero_of_its_value(pattern: Pattern) -> bytes:
@@ -126,13 +116,9 @@ ROUNDING = [
             ),
         )
     ),
-    rounding(
-        "fp16",
-        "through_fp32",
-        "is rounded to fp32 first",
-        lambda value: _rounded(Decimal(_rounded(value, "fp32")), "fp16"),
-    ),
-]
+    rounding("fp16", "through_fp32", "is rounded to fp32 first",
+        lambda value: _rounded(Decimal(_rounded(value, "fp32")), "fp16")),
+]  # fmt: skip
 
 # Sizes and addresses
 
@@ -148,32 +134,9 @@ def filling(clause: str, name: str, description: str, change: Callable[[int, int
 
 
 FILLS = [
-    filling(
-        "HIO-D5-07",
-        "one_too_far",
-        "a fill writes one element too many",
-        lambda pa, nbytes, one: (pa, nbytes + len(one), one),
-    ),
-    filling(
-        "HIO-D5-07",
-        "a_page_at_most",
-        "a fill ends with its first 64 KiB",
-        lambda pa, nbytes, one: (pa, min(nbytes, 65536), one),
-    ),
-    filling(
-        "HIO-D5-01",
-        "within_a_page",
-        "a fill ends with the page that it began in",
-        lambda pa, nbytes, one: (pa, min(nbytes, max(len(one), (PAGE - pa % PAGE) // len(one) * len(one))), one),
-    ),
-    filling(
-        "HIO-D5-06",
-        "aligned_down",
-        "a fill begins at a multiple of four",
-        lambda pa, nbytes, one: (pa - pa % 4, nbytes, one),
-    ),
-    filling("HIO-D5-01", "nothing_at_all", "a fill writes one element", lambda pa, n, one: (pa, len(one), one)),
-]
+    filling("HIO-D5-07", "a_page_at_most", "a fill ends with its first 64 KiB",
+        lambda pa, nbytes, one: (pa, min(nbytes, 65536), one)),
+]  # fmt: skip
 
 
 def wrapping(kind: str) -> Violation:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from tessera_conformance.strength import Violation
 from tessera_reference.host_io import endpoint
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.frames import InvalidFrame
-from tessera_reference.mesh.engine import Choices
 
 from .message_changes import Message, changed, read_as, refusing
 
@@ -57,11 +56,6 @@ def first_of_a_list(frame: str | bytes) -> Message:
     return _read(text[1:-1] if text.startswith("[{") else frame)
 
 
-def refusing_silently(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
-    answers = _exchange(self, frames, choices)
-    return ['{"refused":"malformed"}' if "INVALID_MESSAGE" in answer else answer for answer in answers]
-
-
 READING = [
     *(
         violation
@@ -86,31 +80,11 @@ READING = [
     changed("HIO-D3-02", "unreadable_frames", "answers what it cannot read", (endpoint, "_read", found_anyway)),
     changed("HIO-D3-11", "last_ids", "answers what it cannot read with the last ids", (endpoint, "_read", last_read)),
     changed("HIO-D3-05", "lists_of_requests", "takes lists of requests", (endpoint, "_read", first_of_a_list)),
-    changed(
-        "HIO-Verification-01",
-        "silent_refusals",
-        "answers malformed requests without ids",
-        (Endpoint, "exchange", refusing_silently),
-    ),
-    refusing(
-        "HIO-D3-02",
-        "short_correlation_ids",
-        "refuses correlation ids of 256 characters",
-        lambda message: len(message["correlation_id"]) > 255,
-    ),
-    refusing(
-        "HIO-D3-05",
-        "short_request_ids",
-        "refuses request ids of 256 characters",
-        lambda message: len(message["request_id"]) > 255,
-    ),
-    refusing(
-        "HIO-D3-02",
-        "ascii_correlation_ids",
-        "refuses correlation ids beyond ASCII",
-        lambda message: not message["correlation_id"].isascii(),
-    ),
-]
+    refusing("HIO-D3-05", "short_request_ids", "refuses request ids of 256 characters",
+        lambda message: len(message["request_id"]) > 255),
+    refusing("HIO-D3-02", "ascii_correlation_ids", "refuses correlation ids beyond ASCII",
+        lambda message: not message["correlation_id"].isascii()),
+]  # fmt: skip
 
 
 def device(change: Callable[[str], str]) -> Callable[[Message], None]:

@@ -21,7 +21,16 @@ from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.registry.cases import cases_by_clause
 from tessera_conformance.reports.summary import table
 from tessera_conformance.strength import sharing
-from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of, write_results
+from tessera_conformance.strength.matrix import (
+    Judged,
+    Kill,
+    KillMatrix,
+    Trial,
+    implied,
+    kill_matrix,
+    suite_of,
+    write_results,
+)
 from tessera_conformance.strength.mutants import chosen_mutants, configure_mutants, judge_mutants
 from tessera_conformance.strength.variants import (
     SAMPLE,
@@ -52,7 +61,7 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="processes to share the work (all processors)")
     parser.add_argument(
-        "--thorough", action="store_true", help="name every case that catches a violator, not the first"
+        "--thorough", action="store_true", help="name all cases that catch a violator, and violators that others imply"
     )
     add_executor(parser.add_argument, sharing.LEAST_SECONDS)
     known_help = "a kill-matrix.json, or a mutants.jsonl: what caught a violator or a mutant comes first"
@@ -117,6 +126,9 @@ def strength(arguments: argparse.Namespace) -> int:
         print_error(error)
         return 2
     print(text(matrix))
+    if arguments.thorough:
+        for kill in implied(matrix.kills):
+            print(f"  implied by another of its clause: {_row(kill)}")
     if arguments.output is not None:
         control = SuiteRun(DirectTransport(lambda: load_adapter(arguments.control), "control"), registry)
         page = markdown(matrix, control, suite, {entry.clause for entry in violations})

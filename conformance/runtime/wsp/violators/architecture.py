@@ -60,8 +60,6 @@ ARCHITECTURE = [
     model("WSP-05.1-09", "no_domains", "no ordering domains", each_without("sync", "orders")),
     model("WSP-05.1-04", "no_grid", "no core grid", no_member("dispatch", "core_grid")),
     model("WSP-05.1-10", "no_waves", "no waves", no_member("dispatch", "waves")),
-    model("WSP-05.1-10", "waves_unknown", "waves are n/a", lambda answer: answer["dispatch"].update(waves="n/a")),
-    model("WSP-05.1-11", "null_queues", "null queues", lambda answer: answer["dispatch"].update(queues={"kind": None})),
     model("WSP-05.1-11", "no_queues", "no queues", no_member("dispatch", "queues")),
     model("WSP-05.1-12", "no_worker_types", "no worker types", no_member("dispatch", "worker_types")),
     model("WSP-05.1-05", "no_report", "no cycle report", no_member("timing", "report")),

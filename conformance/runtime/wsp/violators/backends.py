@@ -28,34 +28,14 @@ def all_at_once(self: Resources, amounts: Mapping[str, int], worker: WorkerState
     return None if reason == "TASK_RING_FULL" else reason
 
 
-def without_waits(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
-    return usual_issue(self, process, replace(site, waits=()), key, scalars)
-
-
-def first_wait(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
-    return usual_issue(self, process, replace(site, waits=site.waits[:1]), key, scalars)
-
-
 def two_signals(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
     return usual_issue(self, process, replace(site, signals=site.signals[:2]), key, scalars)
-
-
-def two_waits(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
-    return usual_issue(self, process, replace(site, waits=site.waits[:2]), key, scalars)
-
-
-def other_phase(document: dict[str, Any]) -> None:
-    document["phase"] = 3 - document["phase"]
 
 
 PHASES = [
     changed("WSP-07.1-05", "all_at_once", "tasks are issued at once", (Resources, "shortage", all_at_once)),
     changed("WSP-07.1-06", "no_back_pressure", "the window holds nothing back", (Resources, "shortage", all_at_once)),
-    changed("WSP-07.1-07", "no_waits", "tasks do not wait for tokens", (Machine, "issue", without_waits)),
-    changed("WSP-07.1-07", "first_wait", "tasks wait for one channel", (Machine, "issue", first_wait)),
-    changed("WSP-07.1-07", "two_waits", "tasks wait for two channels at most", (Machine, "issue", two_waits)),
     changed("WSP-07.1-07", "two_signals", "tasks signal two channels at most", (Machine, "issue", two_signals)),
-    answered("WSP-07.1-03", "other_phase", "packages of the other phase", repackaged(other_phase), "compile"),
 ]
 
 
@@ -155,7 +135,6 @@ BACKENDS = [
     changed("WSP-07-02", "zeros", "a2a3sim computes nothing", (ReferenceAdapter, "wsp_run", on(SIMULATOR, zeros))),
     changed("WSP-06.2-02", "bytes", "tokens in bytes", (ReferenceAdapter, "wsp_run", on(SIMULATOR, doubled_tokens))),
     changed("WSP-06.2-03", "one_worker", "one worker", (ReferenceAdapter, "wsp_run", on(SIMULATOR, one_worker))),
-    changed("WSP-06.2-03", "no_stalls", "no stalls", (ReferenceAdapter, "wsp_run", on(SIMULATOR, no_stalls))),
     answered("WSP-06.4-05", "one_edge_less", "an edge is left out", aie(one_edge_less), "compile"),
     answered("WSP-06.4-04", "as_text", "the stream graph is a text", aie(as_text), "compile"),
     answered("WSP-06.4-06", "turned_edge", "an edge leads back", aie(turned_edge), "compile"),

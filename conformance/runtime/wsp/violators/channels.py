@@ -32,10 +32,6 @@ def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
     return ChannelState, "__init__", make
 
 
-def into_the_first(self: Any, process: Any, channel: int, value: Any) -> bool:
-    return SEND_OF_PROCESS(self, process, 0, value)
-
-
 def backwards(self: Any, process: Any, statements: Any, outer: Any) -> Any:
     return BODY(self, process, tuple(reversed(statements)), outer)
 
@@ -61,14 +57,6 @@ def ended_late(self: Any, process: Any, *arguments: Any) -> str | None:
 def newest_first(self: Any) -> int | None:
     self.tokens.rotate(1)
     return VISIBLE(self)
-
-
-def every_token_twice(self: Any) -> int | None:
-    before = self.tokens[0] if self.tokens else None
-    value = VISIBLE(self)
-    if value is not None and before is not None and self.taken % 2:
-        self.tokens.appendleft(before)
-    return value
 
 
 def dropped(self: Any, party: Party, value: int) -> bool:
@@ -104,54 +92,32 @@ class ChannelsOfTheLatest(RunsLatest):
 
 
 CHANNELS = [
-    changed("WSP-02.1-01", "one_edge", "sends every token into the first channel", (Processes, "send", into_the_first)),
     changed("WSP-02.1-02", "backwards", "executes the statements of a body backwards", (Processes, "body", backwards)),
-    changed("WSP-02.1-03", "tokens_of_32_bits", "keeps 32 bits of a token", (
-        ChannelState, "send", lambda self, party, value: SEND(self, party, value & 0xFFFFFFFF)
-    )),
-    changed("WSP-02.1-03", "tokens_without_value", "sends 0 whatever the value", (
-        ChannelState, "send", lambda self, party, value: SEND(self, party, 0)
-    )),
-    changed("WSP-02.1-04", "newest_first", "takes the token that was sent last", (
-        ChannelState, "_visible_token", newest_first
-    )),
-    changed("WSP-02.1-04", "every_token_twice", "gives a token to two consumers, or twice to one", (
-        ChannelState, "_visible_token", every_token_twice
-    )),
-    changed("WSP-02.2-02", "dropped", "drops a token for which there is no room", (ChannelState, "send", dropped)),
-    changed("WSP-02.2-02", "without_bound", "sends into a full channel", made(capacity=lambda *arguments: 1 << 30)),
-    changed("WSP-02.2-02", "goes_on_after_an_issue", "goes on at a send, since a task issued before let another end", (
-        Machine, "issue", ended_late
-    )),
-    changed("WSP-02.2-03", "empty_is_the_end", "ends a consumer when its channel is empty", (
-        ChannelState, "take", never_empty
-    )),
-    changed("WSP-02.2-04", "payload_for_tokens", "sends tensors through a channel of tokens", (
-        statements, "read_expression", tensors_too
-    )),
-    changed("WSP-02.2-05", "buffers_for_tokens", "takes a buffer for a token", (
-        statements, "read_expression", tensors_too
-    )),
+    changed("WSP-02.1-03", "tokens_of_32_bits", "keeps 32 bits of a token",
+        (ChannelState, "send", lambda self, party, value: SEND(self, party, value & 0xFFFFFFFF))),
+    changed("WSP-02.1-04", "newest_first", "takes the token that was sent last",
+        (ChannelState, "_visible_token", newest_first)),
+    changed("WSP-02.2-02", "goes_on_after_an_issue", "goes on at a send, since a task issued before let another end",
+        (Machine, "issue", ended_late)),
+    changed("WSP-02.2-03", "empty_is_the_end", "ends a consumer when its channel is empty",
+        (ChannelState, "take", never_empty)),
+    changed("WSP-02.2-04", "payload_for_tokens", "sends tensors through a channel of tokens",
+        (statements, "read_expression", tensors_too)),
+    changed("WSP-02.2-05", "buffers_for_tokens", "takes a buffer for a token",
+        (statements, "read_expression", tensors_too)),
     changed("WSP-04.1-01", "few_expressions", "has room for 128 expressions", (statements, "read_expression", few)),
-    changed("WSP-02.2-06", "two_by_default", "gives a channel a capacity of two by default", (
-        defaulting(Channel, capacity=2)
-    )),
-    changed("WSP-02.2-07", "one_more_ahead", "lets a producer be two tokens ahead by default", made(
-        capacity=lambda capacity, *rest: 2 if capacity == 1 else capacity
-    )),
-    changed("WSP-02.2-08", "a_cycle_a_token", "takes a cycle for each token", made(
-        latency=lambda capacity, latency, producers: latency + 1
-    )),
-    changed("WSP-02.2-10", "a_queue_a_producer", "gives each producer a queue of the whole capacity", made(
-        capacity=lambda capacity, latency, producers: capacity * max(producers, 1)
-    )),
-    changed("WSP-02.2-10", "physical_depth", "counts the places of its queues, a power of two", made(
-        capacity=lambda capacity, *rest: 1 << (capacity - 1).bit_length()
-    )),
-    changed("WSP-02.2-10", "visible_is_gone", "has room for another token when one has become visible", (
-        ChannelState, "send", beside_visible_tokens
-    )),
-    changed("WSP-02.2-10", "always_one", "has a capacity of one whatever is declared", made(
-        capacity=lambda *arguments: 1
-    )),
+    changed("WSP-02.2-06", "two_by_default", "gives a channel a capacity of two by default",
+        (defaulting(Channel, capacity=2))),
+    changed("WSP-02.2-07", "one_more_ahead", "lets a producer be two tokens ahead by default",
+        made(capacity=lambda capacity, *rest: 2 if capacity == 1 else capacity)),
+    changed("WSP-02.2-08", "a_cycle_a_token", "takes a cycle for each token",
+        made(latency=lambda capacity, latency, producers: latency + 1)),
+    changed("WSP-02.2-10", "a_queue_a_producer", "gives each producer a queue of the whole capacity",
+        made(capacity=lambda capacity, latency, producers: capacity * max(producers, 1))),
+    changed("WSP-02.2-10", "physical_depth", "counts the places of its queues, a power of two",
+        made(capacity=lambda capacity, *rest: 1 << (capacity - 1).bit_length())),
+    changed("WSP-02.2-10", "visible_is_gone", "has room for another token when one has become visible",
+        (ChannelState, "send", beside_visible_tokens)),
+    changed("WSP-02.2-10", "always_one", "has a capacity of one whatever is declared",
+        made(capacity=lambda *arguments: 1)),
 ]  # fmt: skip

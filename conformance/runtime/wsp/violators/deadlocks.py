@@ -12,7 +12,7 @@ from tessera_reference.wsp.run import Processes
 from tessera_reference.wsp.statements import Scope, Wait
 
 from ....ir.violators.changes import changed
-from .answers import RESULTS, Answer, answered, emptied, with_report
+from .answers import RESULTS, Answer, answered, with_report
 
 usual_body = Processes.body
 usual_end_scope = Processes.end_scope
@@ -89,7 +89,6 @@ def all_at_the_end(answer: Answer) -> None:
 DETECTION = [
     answered("WSP-03.3-01", "missed_beside_a_spinner", "spinning is progress", missed_beside_a_spinner, *RESULTS),
     answered("WSP-02.4-01", "all_at_the_end", "waits last to the end of a deadlock", all_at_the_end, *RESULTS),
-    answered("WSP-03.3-01", "missed", "a deadlock completes", missed, *RESULTS),
     answered("WSP-03.3-01", "channels_alone", "only deadlocks at channels are found", of_processes_alone, *RESULTS),
     answered("WSP-03.3-03", "text_only", "the report is a text", text_only, *RESULTS),
     answered("WSP-03.3-01", "found_in_long_waits", "a long wait is a deadlock", after_a_long_wait, *RESULTS),
@@ -131,16 +130,6 @@ def without_tasks(report: Answer) -> None:
     report["waiting"] = [wait for wait in report["waiting"] if "task" not in wait]
 
 
-def one_reason(report: Answer) -> None:
-    for wait in report["waiting"]:
-        wait["reason"] = "CHANNEL_EMPTY_WAIT"
-
-
-def no_object(report: Answer) -> None:
-    for wait in report["waiting"]:
-        wait["for"] = ""
-
-
 def wrong_knob(report: Answer) -> None:
     report["mitigations"] = [{"knob": "task_window", "at_least": 1000, "why": "more is better"}]
 
@@ -164,10 +153,6 @@ def held_when_holding(report: Answer) -> None:
     report["held_by_scopes"] = any(scope["held"] for scope in report["scopes"])
 
 
-def never_held(report: Answer) -> None:
-    report["held_by_scopes"] = False
-
-
 def held_by_the_first(report: Answer) -> None:
     report["held_by_scopes"] &= any(scope["held"] for scope in report["scopes"][:1])
 
@@ -180,15 +165,11 @@ REPORTS = [
     with_report("WSP-03.3-07", "one_waiter", "one process is named", one_waiter),
     with_report("WSP-03.3-07", "channels_only", "waits for resources are left out", channels_only),
     with_report("WSP-03.3-08", "no_tasks", "tasks that wait are left out", without_tasks),
-    with_report("WSP-03.3-08", "one_reason", "one reason for all", one_reason),
-    with_report("WSP-03.3-08", "no_object", "it is not said for what", no_object),
     with_report("WSP-03.3-09", "wrong_knob", "a larger window is suggested always", wrong_knob),
     with_report("WSP-03.3-09", "too_little", "one less than helps is suggested", too_little),
     with_report("WSP-03.4.3-06", "queues_only", "nothing suggested concerns scopes", queues_only),
-    with_report("WSP-03.4.3-04", "no_scopes", "scopes are not told", emptied("scopes")),
     with_report("WSP-03.4.3-04", "one_level", "the depth is 1 always", one_level),
     with_report("WSP-03.4.3-05", "held_when_holding", "a scope that holds is the reason", held_when_holding),
-    with_report("WSP-03.4.3-05", "never_held", "scopes are never the reason", never_held),
     with_report("WSP-03.4.3-05", "held_by_the_first", "looks at the scopes of one process", held_by_the_first),
 ]
 
@@ -198,13 +179,6 @@ REPORTS = [
 
 def free_at_completion(self: Machine, task: TaskState) -> None:
     """Free everything at completion."""
-    self.resources.free(task.holds)
-    self.freed()
-
-
-def hold_slots_only(self: Machine, task: TaskState) -> None:
-    if task.scope is not None and task.scope.open:
-        task.scope.held["task_ring"] += task.holds.pop("task_ring")
     self.resources.free(task.holds)
     self.freed()
 
@@ -223,24 +197,6 @@ def frees_64_bytes(self: Processes, process: Any) -> None:
 
 
 END_SCOPE = Processes.end_scope
-
-
-def outermost(self: Processes, process: Any) -> None:
-    if len(process.scopes) < 2:
-        usual_end_scope(self, process)
-        return
-    inner, outer = process.scopes.pop(), process.scopes[-1]
-    for task in self.machine.tasks.values():
-        task.scope = outer if task.scope is inner else task.scope
-    outer.held += inner.held
-
-
-def complete_to_outermost(self: Processes, process: Any) -> None:
-    inner = process.scopes[-1]
-    if len(process.scopes) > 1:
-        process.scopes[-2].held += inner.held
-        inner.held.clear()
-    usual_end_scope(self, process)
 
 
 def one_at_a_time(self: Processes, process: Any) -> ScopeState:
@@ -263,26 +219,11 @@ def three_levels(self: Processes, process: Any) -> ScopeState:
 
 
 SCOPES: list[Violation] = [
-    changed(
-        "WSP-03.4.3-02",
-        "with_outer",
-        "the end of a scope frees what outer ones hold",
-        (Processes, "end_scope", with_outer),
-    ),
+    changed("WSP-03.4.3-02", "with_outer", "the end of a scope frees what outer ones hold",
+        (Processes, "end_scope", with_outer)),
     changed("WSP-03.4.3-01", "three_levels", "scopes hold on three levels", (Processes, "begin_scope", three_levels)),
     changed("WSP-03.4.3-03", "no_scope_deadlock", "scopes hold nothing", (Machine, "_free", free_at_completion)),
-    changed("WSP-03.4.3-02", "slots_only", "scopes hold slots only", (Machine, "_free", hold_slots_only)),
     changed("WSP-03.4.3-02", "barrier_at_end", "the end of a scope is a barrier", (Processes, "body", barrier_at_end)),
-    changed(
-        "WSP-03.4.3-02", "outermost", "inner scopes hold until the outer ends", (Processes, "end_scope", outermost)
-    ),
-    changed(
-        "WSP-03.4.3-02",
-        "complete_to_outermost",
-        "holds complete tasks of inner scopes until the outer ends",
-        (Processes, "end_scope", complete_to_outermost),
-    ),
-    changed("WSP-03.4.3-01", "inner_end_frees_all", "scopes do not nest", (Processes, "begin_scope", one_at_a_time)),
     changed("WSP-03.4.3-02", "frees_64_bytes", "frees 64 bytes at most", (Processes, "end_scope", frees_64_bytes)),
     changed("WSP-03.4.3-07", "held_for_good", "ends of scopes free nothing", (Processes, "end_scope", held_for_good)),
-]
+]  # fmt: skip

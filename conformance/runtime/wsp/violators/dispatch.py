@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -46,22 +45,6 @@ def placing(clause: str, name: str, description: str, module: Any, worker: Calla
     return placed_by(clause, name, description, module, place)
 
 
-def counting_each_key(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
-    counts: Counter[int] = Counter()
-
-    def place(issue: int, key: int) -> int:
-        counts[key] += 1
-        return (counts[key] - 1) % int(parameters["workers"])
-
-    return place
-
-
-def salted(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
-    salt = next(RUNS)
-    usual = usual_placement(policy_id, parameters, symbols)
-    return lambda issue, key: usual(issue, key ^ salt)
-
-
 class SaltedOnce(ReferenceAdapter):
     """The reference with a salt for keys, drawn at its start, as languages do for the hashes of texts."""
 
@@ -100,16 +83,10 @@ def beside_another(self: Machine, task: TaskState) -> None:
 ONE_LESS = Machine._one_less
 DISPATCH = [
     telling("WSP-03.1-01", "tells_another_worker", "tells another worker than the one that executes", in_a_circle),
-    placing("WSP-03.1-02", "from_the_second", "begins with the second worker", round_robin,
-        lambda i, key, n: (i + 1) % n),
     placing("WSP-03.1-02", "past_256", "leaves one worker out after 256 tasks", round_robin,
         lambda i, key, n: (i if i < 256 else i + 1) % n),
     changed("WSP-03.1-01", "two_on_the_third", "starts a task on the third worker while it runs another", (
         Machine, "_one_less", beside_another)),
-    placed_by("WSP-03.1-02", "a_circle_a_key", "counts tasks of each key", round_robin, counting_each_key),
-    placing("WSP-03.1-03", "affinity_in_a_circle", "places by issue number under the name of affinity", affinity,
-        lambda i, key, n: i % n),
     placing("WSP-03.1-03", "hash_to_the_first", "places all tasks on the first worker", hash, lambda i, key, n: 0),
     Violation("salted_once", "WSP-03.1-03", "places keys otherwise in each process", started_anew),
-    placed_by("WSP-03.1-03", "salted_hash", "hashes otherwise in each run", hash, salted),
 ]  # fmt: skip

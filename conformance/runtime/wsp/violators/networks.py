@@ -63,12 +63,6 @@ def one_report_a_kernel(answer: Answer) -> None:
         answer["kernels"][name] = list({report["kernel"]: report for report in reports}.values())
 
 
-def no_cycles(answer: Answer) -> None:
-    for reports in answer["kernels"].values():
-        for report in reports:
-            report["cycles"] = 0
-
-
 def next_worker(answer: Answer) -> None:
     for task in answer["tasks"]:
         task["worker"] += 16
@@ -91,48 +85,33 @@ def first_alike(self: Reader, kind: str, value: Any, path: str) -> int:
 RESOLVE = Reader.resolve
 
 NETWORKS = [
-    changed("WSP-02.1-01", "first_alike", "takes the first channel or kernel that begins alike", (
-        Reader, "resolve", first_alike
-    )),
-    answered("WSP-02.4-05", "host_threads", "takes a cycle more in one run of seven", now_and_then, "execute"),
-    answered("WSP-02.1-04", "last_token_untold", "does not give the last token to a consumer", without_last, "execute"),
+    changed("WSP-02.1-01", "first_alike", "takes the first channel or kernel that begins alike",
+        (Reader, "resolve", first_alike)),
     answered("WSP-02.1-04", "last_token_first", "gives the tokens backwards", reversed_arrivals, "execute"),
     answered("WSP-01.2-05", "first_run_alone", "reports the cycles of a kernel once", one_report_a_kernel, "execute"),
-    answered("WSP-01.2-05", "no_cycles_told", "reports no cycles of kernels", no_cycles, "execute"),
     answered("WSP-03.1-01", "no_such_worker", "places tasks on workers that there are not", next_worker, "execute"),
     answered("WSP-03.3-10", "all_empty", "calls every blocking channel empty", of_states("empty"), "execute"),
     answered("WSP-03.3-10", "all_full", "calls every blocking channel full", of_states("full"), "execute"),
-    answered("WSP-03.3-06", "first_channel", "names the first blocking channel alone", of_report(
-        lambda report: report.update(channels=report["channels"][:1])
-    ), "execute"),
-    answered("WSP-03.3-07", "first_waiting", "names the first process that waits alone", of_report(
-        lambda report: report.update(waiting=report["waiting"][:1])
-    ), "execute"),
-    answered("WSP-03.3-08", "no_reason", "names no reason", of_report(
-        lambda report: [wait.update(reason="") for wait in report["waiting"]]
-    ), "execute"),
-    answered("WSP-03.3-09", "no_suggestion", "suggests nothing", of_report(
-        lambda report: report.update(mitigations=[])
-    ), "execute"),
-    answered("WSP-03.3-05", "no_mark", "tells a high-water mark of 0", of_report(
-        lambda report: report["window"].update(high_water=0)
-    ), "execute"),
-    answered("WSP-03.3-04", "other_size", "tells another size of the window", of_report(
-        lambda report: report["window"].update(size=report["window"]["size"] + 1)
-    ), "execute"),
-    answered("WSP-03.3-03", "no_report", "ends a deadlock without a report", lambda answer: answer.pop(
-        "deadlock", None
-    ) and None, "execute"),
-    changed("WSP-02.1-04", "lost_beside_another", "loses a token where another producer waits", (
-        ChannelState, "send", lost_beside_another
-    )),
-    changed("WSP-02.1-01", "outer_token", "sends on the token of the outer consume", (
-        Translation, "statement", of_the_outer_consume
-    )),
-    changed("WSP-03.1-01", "last_reader", "lets a write follow the last read before it alone", (
-        TensorMap, "dependencies", after_the_last_read
-    )),
-    changed("WSP-02.4-05", "free_dependences", "starts a task before those that it depends on are complete", (
-        TensorMap, "dependencies", lambda self, reads, writes: {}
-    )),
+    answered("WSP-03.3-06", "first_channel", "names the first blocking channel alone",
+        of_report(lambda report: report.update(channels=report["channels"][:1])), "execute"),
+    answered("WSP-03.3-07", "first_waiting", "names the first process that waits alone",
+        of_report(lambda report: report.update(waiting=report["waiting"][:1])), "execute"),
+    answered("WSP-03.3-08", "no_reason", "names no reason",
+        of_report(lambda report: [wait.update(reason="") for wait in report["waiting"]]), "execute"),
+    answered("WSP-03.3-09", "no_suggestion", "suggests nothing",
+        of_report(lambda report: report.update(mitigations=[])), "execute"),
+    answered("WSP-03.3-05", "no_mark", "tells a high-water mark of 0",
+        of_report(lambda report: report["window"].update(high_water=0)), "execute"),
+    answered("WSP-03.3-04", "other_size", "tells another size of the window",
+        of_report(lambda report: report["window"].update(size=report["window"]["size"] + 1)), "execute"),
+    answered("WSP-03.3-03", "no_report", "ends a deadlock without a report",
+        lambda answer: answer.pop("deadlock", None) and None, "execute"),
+    changed("WSP-02.1-04", "lost_beside_another", "loses a token where another producer waits",
+        (ChannelState, "send", lost_beside_another)),
+    changed("WSP-02.1-01", "outer_token", "sends on the token of the outer consume",
+        (Translation, "statement", of_the_outer_consume)),
+    changed("WSP-03.1-01", "last_reader", "lets a write follow the last read before it alone",
+        (TensorMap, "dependencies", after_the_last_read)),
+    changed("WSP-02.4-05", "free_dependences", "starts a task before those that it depends on are complete",
+        (TensorMap, "dependencies", lambda self, reads, writes: {})),
 ]  # fmt: skip

@@ -39,10 +39,6 @@ def both_sides(self: Operation, now: Any) -> int:
     return OPERATION(self, now)
 
 
-def at_first(self: Any, expression: Any) -> int:
-    return int(at_first_here(self, expression, lambda: VALUE(self, expression)))
-
-
 def defaults(package: Any, given: Mapping[str, int]) -> list[int]:
     """Return the symbols as they were compiled."""
     SYMBOLS(package, given)
@@ -54,10 +50,6 @@ def left_over(package: Any, given: Mapping[str, int]) -> list[int]:
     kept = {name: value for name, value in PREVIOUS.items() if name in known and value < 1 << known[name]}
     PREVIOUS.update(given)
     return SYMBOLS(package, kept | dict(given))
-
-
-def at_once(self: Any, process: Any, reads: Any, writes: Any) -> Any:
-    return AWAIT(self, process, (), writes)
 
 
 def loading(name: str, description: str, other: Callable[[Any, str], int]) -> Violation:
@@ -207,9 +199,8 @@ class FirstData(KeepsFirstData):
 
 
 PREDICATES = [
-    operator("narrow_mod", "divides the low halves of large values by small ones", "mod", (
-        lambda a, b: (a % (1 << 32) if b < 1000 else a) % b
-    )),
+    operator("narrow_mod", "divides the low halves of large values by small ones", "mod",
+        (lambda a, b: (a % (1 << 32) if b < 1000 else a) % b)),
     operator("add_saturates", "adds up to 2^64 - 1", "add", lambda a, b: min(a + b, U64)),
     operator("sub_saturates", "subtracts down to 0", "sub", lambda a, b: max(a - b, 0)),
     operator("mul_of_32_bits", "multiplies the low halves", "mul", lambda a, b: (a & 0xFFFFFFFF) * (b & 0xFFFFFFFF)),
@@ -219,35 +210,28 @@ PREDICATES = [
     operator("signed_shift", "shifts the sign in", "shr", lambda a, b: (signed(a) >> (b & 63)) & U64),
     operator("divides_by_zero", "gives 0 for a division by zero", "div", lambda a, b: a // b if b else 0),
     changed("WSP-04.1-01", "both_sides", "evaluates all operands of a select", (Operation, "value", both_sides)),
-    changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles", (
-        Constant, "value", lambda self, now: int(float(self.constant)) & U64
-    )),
+    changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles",
+        (Constant, "value", lambda self, now: int(float(self.constant)) & U64)),
     changed("WSP-04.1-03", "symbols_left_over", "keeps symbols of the run before", (run, "_symbols", left_over)),
     changed("WSP-04.1-04", "late_run", "reads the operands of a kernel when it ends", (Processes, "run", late_run)),
     changed("WSP-04.1-04", "late_task", "reads operands at each attempt to issue", (Processes, "task", late_task)),
     changed("WSP-04.2-07", "late_key", "reads the key at each attempt to issue", (Processes, "task", late_key)),
     changed("WSP-04.2-01", "wait_for_all", "waits for tasks of all processes", (Processes, "await_tasks", for_all)),
-    changed("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", (Processes, "value", at_first)),
-    changed("WSP-04.2-01", "loads_at_once", "loads before the tasks that write are complete", (
-        Processes, "await_tensors", at_once
-    )),
+    changed("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", (Processes, "value",
+        lambda self, expression: int(at_first_here(self, expression, lambda: VALUE(self, expression))))),
+    changed("WSP-04.2-01", "loads_at_once", "loads before the tasks that write are complete",
+        (Processes, "await_tensors", lambda self, process, reads, writes: AWAIT(self, process, (), writes))),
     loading("zeros_for_signs", "extends negative integers with zeros", narrow),
     loading("truncated", "cuts fractions off", truncated),
     loading("no_negative_zero", "refuses -0.0", no_negative_zero),
     loading("negative_floats", "wraps negative floats", negative_floats),
-    loading("saturated", "takes 0 for NaN and 2^64 - 1 for more", saturated),
     loading("through_doubles", "rounds integers to doubles",
         lambda value, place: AS_U64(value, place) if isinstance(value, float) else int(float(value)) & U64),
-    loading("low_half", "keeps 32 bits", lambda value, place: AS_U64(value, place) & 0xFFFFFFFF),
     changed("WSP-04.2-02", "element_of_a_word", "numbers elements in 32 bits", (Processes, "load", element_of_a_word)),
     changed("WSP-04.1-02", "turns_of_a_byte", "counts turns in 8 bits", (Processes, "body", turns_of_a_byte)),
-    changed("WSP-04.2-02", "first_element", "loads the first element", (Processes, "load", first_element)),
-    cond("only_one", "takes 1 alone for true", lambda value: value == 1),
     cond("low_bits", "looks at 32 bits of a condition", lambda value: bool(value & 0xFFFFFFFF)),
     changed("WSP-04.2-03", "decided_once", "keeps the first decision of a cond", (Processes, "decide", decided_once)),
-    changed("WSP-04.2-04", "recompile_for_symbols", "ignores symbols until compiled anew", (run, "_symbols", defaults)),
-    changed("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value", (
-        statements, "read_expression", tensors_too
-    )),
+    changed("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value",
+        (statements, "read_expression", tensors_too)),
     changed("WSP-04.2-07", "first_key", "places by the first key of a statement", (Processes, "key", first_key)),
 ]  # fmt: skip

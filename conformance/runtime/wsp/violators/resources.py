@@ -47,7 +47,6 @@ usual_take = Resources.take
 usual_free_in_machine = Machine._free
 usual_wait = Machine.wait
 usual_end_wait = Machine.end_wait
-usual_stall = Machine.stall
 usual_release = Machine._release
 
 
@@ -105,17 +104,6 @@ def lost(self: Machine, process: ProcessState, site: CallSite, key: int, scalars
 
 
 tasks_dropped = changed("WSP-03.4.1-01", "", "a task for which there is no room is dropped", (Machine, "issue", lost))
-
-
-def all_or_nothing(self: Machine) -> None:
-    if not self.tasks:
-        usual_freed(self)
-
-
-usual_freed = Machine.freed
-resumes_late = changed(
-    "WSP-03.4.1-02", "", "a stalled process resumes when no task is in flight", (Machine, "freed", all_or_nothing)
-)
 
 
 def one_alone(self: Machine) -> None:
@@ -197,19 +185,6 @@ def twice(self: Machine, who: Any, reason: str, subject: str) -> None:
     self.stall_count[reason] += 1
 
 
-def attempts(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
-    self.end_wait(process)
-    usual_stall(self, process, reason, resource)
-
-
-def first_time_only(self: Machine, who: Any) -> None:
-    before = self.stall_cycles.copy()
-    usual_end_wait(self, who)
-    self.stall_cycles.update(
-        {reason: cycles - self.stall_cycles[reason] for reason, cycles in before.items() if cycles}
-    )
-
-
 def counted_from_before(self: Machine, party: Party) -> None:
     kind, number = party
     if kind == TASK and (waiting := self.tasks[number].waiting):
@@ -225,10 +200,6 @@ def tasks_waits_too(self: Machine, who: Any, reason: str, subject: str) -> None:
 def time_of_task_waits(self: Machine, who: Any) -> None:
     usual_end_wait(self, who)
     self.stall_cycles["CHANNEL_EMPTY_WAIT"] += self.stall_cycles.pop("TASK_WAIT", 0)
-
-
-def first_reason_stays(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
-    usual_stall(self, process, reason if process.waiting is None else process.waiting.reason, resource)
 
 
 def heap_first(self: Resources, amounts: Amounts, worker: WorkerState) -> str | None:
@@ -249,10 +220,6 @@ def two_marks(self: Resources, amounts: Amounts, worker: WorkerState) -> None:
     usual_take(self, amounts, worker)
     if worker.index > 1:
         self.high_water["ready_queue"] = mark
-
-
-def mark_at_size(found: Answer) -> None:
-    found["high_water"] |= {"ready_queue": found["high_water"]["task_ring"]}
 
 
 def instants(found: Answer) -> None:
@@ -286,29 +253,16 @@ def processes_only(found: Answer) -> None:
 
 
 STATISTICS = [
-    changed("WSP-03.4.2-02", "attempts_counted", "each attempt is a stall", (Machine, "stall", attempts)),
-    changed(
-        "WSP-03.4.2-03", "first_time_only", "the first stall alone has a time", (Machine, "end_wait", first_time_only)
-    ),
-    changed(
-        "WSP-03.4.2-03", "signals_from_0", "a wait to signal is too long", (Machine, "_release", counted_from_before)
-    ),
-    changed(
-        "WSP-03.4.2-07",
-        "waits_for_tasks",
-        "a wait for tasks is a stall",
-        (Machine, "wait", tasks_waits_too),
-        (Machine, "end_wait", time_of_task_waits),
-    ),
-    changed("WSP-03.4.2-07", "reason_stays", "the first reason stays", (Machine, "stall", first_reason_stays)),
+    changed("WSP-03.4.2-03", "signals_from_0", "a wait to signal is too long",
+        (Machine, "_release", counted_from_before)),
+    changed("WSP-03.4.2-07", "waits_for_tasks", "a wait for tasks is a stall", (Machine, "wait", tasks_waits_too),
+        (Machine, "end_wait", time_of_task_waits)),
     changed("WSP-03.4.2-07", "arena_first", "the arena comes before the ring", (Resources, "shortage", heap_first)),
-    changed("WSP-03.4.2-05", "first_mark_stays", "marks are not updated", (Resources, "take", without_marks)),
     changed("WSP-03.4.2-05", "two_marks", "two queues alone have marks", (Resources, "take", two_marks)),
-    with_statistics("WSP-03.4.2-05", "mark_of_the_ring", "the mark of queues is that of the ring", mark_at_size),
     with_statistics("WSP-03.4.2-04", "time_in_nanoseconds", "stall time is not in cycles", in_nanoseconds),
     with_statistics("WSP-03.4.2-03", "time_when_over", "a stall that lasts has no time", finished_only),
     with_statistics("WSP-03.4.2-06", "one_current_reason", "every stall is one of the ring", last_reason),
     changed("WSP-03.4-04", "two_nodes", "takes two nodes at most", (Resources, "shortage", two_nodes)),
     with_statistics("WSP-03.4.2-06", "processes_only", "says nothing of tasks that stall", processes_only),
     with_statistics("WSP-03.4.2-01", "no_stalls", "says nothing of stalls", without("stalls")),
-]
+]  # fmt: skip

@@ -84,18 +84,13 @@ MATRICES = [
     declaring("WSP-05.2-03", "no_mechanisms", "every mechanism left out", "predicates", **NO_MECHANISMS),
     changed("WSP-05.2-01", "any_case", "targets in any case", (ReferenceAdapter, "wsp_capabilities", any_target)),
     answered("WSP-07-04", "all_enforced", "everything is called enforced", all_enforced, "capabilities"),
-    changed(
-        "WSP-07-04",
-        "bytes_enforced",
-        "windows of bytes are called enforced and taken for 64 tasks",
-        (ReferenceAdapter, "wsp_capabilities", with_bytes),
-        (ReferenceAdapter, "wsp_compile", bytes_accepted),
-    ),
+    changed("WSP-07-04", "bytes_enforced", "windows of bytes are called enforced and taken for 64 tasks",
+        (ReferenceAdapter, "wsp_capabilities", with_bytes), (ReferenceAdapter, "wsp_compile", bytes_accepted)),
     declaring("WSP-07-04", "cond_recorded", "conditions are called recorded", "predicates", cond="recorded"),
     declaring("WSP-07-04", "tokens_recorded", "channels are called recorded", "csp", sync_only_channels="recorded"),
     answered("WSP-07.1-03", "phase_1_enforces", "phase 1 claims a window", phase_1_enforces, "capabilities"),
     declaring("WSP-07.1-09", "no_hash", "hash is called recorded", "directives", dispatch__hash="recorded"),
-]
+]  # fmt: skip
 
 
 # Directives
@@ -148,22 +143,8 @@ def reported_each_time(self: ReferenceAdapter, **arguments: Any) -> Answer:
     return answer | {"diagnostics": [text for text in answer["diagnostics"] for _ in mentions]}
 
 
-REPORTED: set[str] = set()
-
-
-def reported_once_for_all(self: ReferenceAdapter, **arguments: Any) -> Answer:
-    answer = usual_compile(self, **arguments)
-    new = [diagnostic for diagnostic in answer["diagnostics"] if diagnostic not in REPORTED]
-    REPORTED.update(new)
-    return answer | {"diagnostics": new}
-
-
 def silent(answer: Answer) -> None:
     answer["diagnostics"] = []
-
-
-def in_general(answer: Answer) -> None:
-    answer["diagnostics"] = ["something is ignored"] if answer["diagnostics"] else []
 
 
 def by_prefix(self: Target, directive: str) -> str:
@@ -181,24 +162,12 @@ def modes_accepted(self: Target, directive: str) -> str:
 DIRECTIVES = [
     changed("WSP-01.3-02", "no_window", "the window has no effect", (Resources, "shortage", without_ring)),
     changed("WSP-01.3-02", "no_policy", "policies have no effect", (Machine, "issue", to_worker_0)),
-    asked(
-        "WSP-01.3-07",
-        "recorded_changes",
-        "a recorded directive changes the window",
-        rescheduled("placement", task_window={"size": 1}),
-        "compile",
-    ),
-    asked(
-        "WSP-01.3-08",
-        "diagnosed_changes",
-        "a diagnosed directive changes the policy",
-        rescheduled("prefetch", policy={"id": "affinity", "parameters": {"workers": 3}}),
-        "compile",
-    ),
+    asked("WSP-01.3-07", "recorded_changes", "a recorded directive changes the window",
+        rescheduled("placement", task_window={"size": 1}), "compile"),
+    asked("WSP-01.3-08", "diagnosed_changes", "a diagnosed directive changes the policy",
+        rescheduled("prefetch", policy={"id": "affinity", "parameters": {"workers": 3}}), "compile"),
     answered("WSP-01.3-03", "last_kept", "of equal directives one is kept", repackaged(last_value), "compile"),
     changed("WSP-01.3-04", "each_time", "reported each time", (ReferenceAdapter, "wsp_compile", reported_each_time)),
-    changed("WSP-01.3-04", "once_for_all", "reported once", (ReferenceAdapter, "wsp_compile", reported_once_for_all)),
-    answered("WSP-01.3-04", "in_general", "the report names nothing", in_general, "compile"),
     changed("WSP-01.3-05", "by_prefix", "directives are known by prefix", (Target, "state", by_prefix)),
     changed("WSP-01.3-05", "modes_accepted", "other modes are accepted", (Target, "state", modes_accepted)),
-]
+]  # fmt: skip

@@ -61,21 +61,15 @@ def without_unit(value: Any) -> Any:
 
 
 WINDOWS = [
-    changed("WSP-03.2-01", "freed_at_issue", "frees a slot when its task is issued", (
-        Resources, "take", freed_at_issue
-    ), (Resources, "free", no_slots)),
-    changed("WSP-03.2-03", "freed_at_once", "frees a slot when its task is issued", (
-        Resources, "take", freed_at_issue
-    ), (Resources, "free", no_slots)),
+    changed("WSP-03.2-03", "freed_at_once", "frees a slot when its task is issued",
+        (Resources, "take", freed_at_issue), (Resources, "free", no_slots)),
     changed("WSP-03.2-03", "in_order_of_issue", "frees slots in the order of issue", (Machine, "_free", in_order)),
     changed("WSP-03.2-01", "freed_in_a_scope", "frees slots that a scope holds", (Machine, "_free", without_scopes)),
-    changed("WSP-03.2-02", "a_window_of_none", "takes a window of no slot for one of one", reading(
-        lambda value: value | {"size": 1} if value.get("size") == 0 else value
-    )),
+    changed("WSP-03.2-02", "a_window_of_none", "takes a window of no slot for one of one",
+        reading(lambda value: value | {"size": 1} if value.get("size") == 0 else value)),
     changed("WSP-03.2-02", "no_unit", "refuses a window that says its unit", reading(without_unit)),
     changed("WSP-03.2-05", "any_mode", "stalls whatever the mode", reading(lambda value: value | {"mode": "stall"})),
-    changed("WSP-03.2-05", "any_unit", "counts tasks whatever the unit", reading(
-        lambda value: value | {"unit": "tasks"}
-    )),
+    changed("WSP-03.2-05", "any_unit", "counts tasks whatever the unit",
+        reading(lambda value: value | {"unit": "tasks"})),
     changed("WSP-03.2-06", "no_mode", "refuses a window that says its mode", reading(without_mode)),
 ]  # fmt: skip

@@ -5,9 +5,8 @@ from __future__ import annotations
 from heapq import heappop
 from typing import Any
 
-from tessera_reference.wsp.machine import CLOSED, ChannelState, Machine, Party
+from tessera_reference.wsp.machine import CLOSED, ChannelState, Machine
 from tessera_reference.wsp.run import Processes
-from tessera_reference.wsp.statements import Close
 
 from .changes import changed, ends_the_process, until_it_ends
 
@@ -31,22 +30,10 @@ def all_of_them(self: Any, process: Any, channel: int) -> None:
         CLOSE(self, process, produce)
 
 
-def ends_silently(self: Any, process: Any) -> None:
-    """Close nothing at the end of a process."""
-
-
-def without_closes(self: Any, process: Any, statements: Any, outer: Any) -> Any:
-    return BODY(self, process, tuple(statement for statement in statements if not isinstance(statement, Close)), outer)
-
-
 def before_signals(self: Any, process: Any, channel: int) -> None:
     if channel not in process.closed:
         process.closed.add(channel)
         self.channels[channel].producer_closes()
-
-
-def leaves_tokens(self: Any, party: Party) -> int | None:
-    return CLOSED if self.seen_closed else TAKE(self, party)
 
 
 def if_any_is_open(self: Processes, process: Any, task: Any) -> Any:
@@ -66,10 +53,6 @@ def closed_at_once(self: Any) -> None:
     self.latency = latency
 
 
-def untold(self: Any) -> None:
-    self.seen_closed = True
-
-
 def one_is_told(self: Any) -> None:
     self.seen_closed = True
     if self.takers:
@@ -77,38 +60,20 @@ def one_is_told(self: Any) -> None:
 
 
 TERMINATION = [
-    changed("WSP-02.3-02", "by_the_first", "closes a channel with its first producer", (
-        ChannelState, "producer_closes", by_the_first
-    )),
+    changed("WSP-02.3-02", "by_the_first", "closes a channel with its first producer",
+        (ChannelState, "producer_closes", by_the_first)),
     changed("WSP-02.3-02", "send_after_close", "accepts a send after a close", (Processes, "send", open_to_all)),
     changed("WSP-02.3-02", "all_of_them", "closes all channels of a process with one", (Machine, "close", all_of_them)),
-    changed("WSP-02.3-02", "end_is_no_close", "leaves channels open when their producer ends", (
-        Processes, "end", ends_silently
-    )),
-    changed("WSP-02.3-02", "close_at_the_end", "closes a channel when its producer ends, not before", (
-        Processes, "body", without_closes
-    )),
-    changed("WSP-02.3-02", "signals_if_any_is_open", "signals closed channels of a task that signals an open one too", (
-        Processes, "task", if_any_is_open
-    )),
-    changed("WSP-02.3-02", "before_signals", "closes a channel before the tasks that signal it", (
-        Machine, "close", before_signals
-    )),
-    changed("WSP-02.3-03", "leaves_tokens", "ends a consumer when its channel is closed, with tokens in it", (
-        ChannelState, "take", leaves_tokens
-    )),
-    changed("WSP-02.3-03", "never_told", "lets a consumer wait that waited when its channel was closed", (
-        ChannelState, "close_seen", untold
-    )),
-    changed("WSP-02.3-03", "one_is_told", "ends one of the consumers that wait", (
-        ChannelState, "close_seen", one_is_told
-    )),
-    changed("WSP-02.3-03", "closed_at_once", "lets a close overtake the tokens before it", (
-        ChannelState, "producer_closes", closed_at_once
-    )),
+    changed("WSP-02.3-02", "signals_if_any_is_open", "signals closed channels of a task that signals an open one too",
+        (Processes, "task", if_any_is_open)),
+    changed("WSP-02.3-02", "before_signals", "closes a channel before the tasks that signal it",
+        (Machine, "close", before_signals)),
+    changed("WSP-02.3-03", "one_is_told", "ends one of the consumers that wait",
+        (ChannelState, "close_seen", one_is_told)),
+    changed("WSP-02.3-03", "closed_at_once", "lets a close overtake the tokens before it",
+        (ChannelState, "producer_closes", closed_at_once)),
     changed("WSP-02.3-03", "ends_the_process", "ends the process of a consumer with it", (
         Processes, "body", ends_the_process), (Processes, "whole", until_it_ends)),
-    changed("WSP-02.3-03", "receives_nothing", "goes on after a receive from a closed channel", (
-        Processes, "refuse_end", lambda self, channel: None
-    )),
+    changed("WSP-02.3-03", "receives_nothing", "goes on after a receive from a closed channel",
+        (Processes, "refuse_end", lambda self, channel: None)),
 ]  # fmt: skip
