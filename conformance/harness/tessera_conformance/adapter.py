@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from tessera_conformance.protocol import Diagnostic, Rejected, Returned, Unsupported
+from tessera_conformance.protocol import Diagnostic, Rejected, Returned, Unsupported, read_diagnostic
 
 __all__ = ["Adapter", "Diagnostic", "MalformedAnswer", "NotSupported", "Refusal", "invoke"]
 
@@ -35,7 +35,7 @@ class Refusal(Exception):
         self, code: str, phase: str, message: str, diagnostics: Sequence[Diagnostic | Mapping[str, Any]] = ()
     ) -> None:
         super().__init__(message)
-        entries = [entry if isinstance(entry, Diagnostic) else Diagnostic(**entry) for entry in diagnostics]
+        entries = [entry if isinstance(entry, Diagnostic) else read_diagnostic(entry) for entry in diagnostics]
         self.outcome = Rejected(code, phase, message, tuple(entries))
 
 
@@ -49,6 +49,16 @@ class NotSupported(Exception):
 
 class MalformedAnswer(Exception):
     """Raised by an adapter if the implementation's output makes no answer; reads as a protocol error."""
+
+
+def stop_of(outcome: Mapping[str, Any]) -> Refusal | NotSupported | None:
+    """Return the exception that an adapter raises for the message of an outcome; None if the call returned."""
+    if "unsupported" in outcome:
+        return NotSupported(outcome["unsupported"]["feature"])
+    if "rejected" in outcome:
+        rejected = outcome["rejected"]
+        return Refusal(rejected["code"], rejected["phase"], rejected["message"], rejected.get("diagnostics", ()))
+    return None
 
 
 def invoke(adapter: Adapter, method: str, params: Mapping[str, Any]) -> Returned | Rejected | Unsupported:

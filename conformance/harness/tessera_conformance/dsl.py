@@ -97,10 +97,9 @@ def integers(**values: Values) -> dict[str, Tensor]:
 
 
 def _declaration(word: str, name: str, statements: Sequence[str], parameters: str, result: str, attributes: str) -> str:
-    heading = (
-        f"  {word} {name}({parameters}){f' -> {result}' if result else ''}{f' @{attributes}' if attributes else ''}"
-    )
-    return "\n".join([f"{heading} {{", *(f"    {statement}" for statement in statements), "  }"])
+    result, attributes = result and f" -> {result}", attributes and f" @{attributes}"
+    lines = [f"  {word} {name}({parameters}){result}{attributes} {{", *(f"    {line}" for line in statements), "  }"]
+    return "\n".join(lines)
 
 
 def _leaves(values: Values) -> Iterator[Number]:

@@ -20,15 +20,15 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, TypeAlias, cast
 
-from tessera_conformance.adapter import Adapter, MalformedAnswer, NotSupported, Refusal, invoke
+from tessera_conformance.adapter import Adapter, MalformedAnswer, NotSupported, invoke, stop_of
 from tessera_conformance.interface import interface
-from tessera_conformance.protocol import read_diagnostic, write_outcome
+from tessera_conformance.protocol import write_outcome
 from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
 from tessera_conformance.terminal import meant
 from tessera_conformance.transports import ImplementationUnavailable, Inapplicable, Transport, TransportFault
 from tessera_conformance.transports.cabi.transport import CabiTransport
 from tessera_conformance.transports.hostio import HostIoTransport
-from tessera_conformance.transports.rpc import RpcTransport, signal_name
+from tessera_conformance.transports.rpc import RpcTransport, ending
 
 # The compiler that makes module images for an implementation that has none: `--compiler`.
 #
@@ -137,7 +137,7 @@ class CommandCompiler:
         except OSError as error:
             raise TransportFault("crash", f"{program}: {error.strerror}") from None
         if done.returncode < 0:
-            raise TransportFault("crash", f"{program} ended with signal {signal_name(-done.returncode)}", done.stderr)
+            raise TransportFault("crash", f"{program} ended with {ending(done.returncode)}", done.stderr)
         return done
 
 
@@ -381,12 +381,9 @@ class PassingAdapter:
             if stop.fault.kind == "protocol_error":
                 raise MalformedAnswer(stop.fault.detail) from None
             raise
-        if "unsupported" in outcome:
-            raise NotSupported(outcome["unsupported"]["feature"])
-        if "rejected" in outcome:
-            rejected = outcome["rejected"]
-            diagnostics = [read_diagnostic(entry) for entry in rejected.get("diagnostics", ())]
-            raise Refusal(rejected["code"], rejected["phase"], rejected["message"], diagnostics)
+        stopped = stop_of(outcome)
+        if stopped is not None:
+            raise stopped
         return outcome["returned"]
 
 

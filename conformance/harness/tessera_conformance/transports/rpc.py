@@ -419,8 +419,7 @@ class _Process:
         except subprocess.TimeoutExpired:
             return self._violation(f"{method}: the implementation closed its output")
         self._drain.join(timeout=1.0)
-        how = f"exit code {code}" if code >= 0 else f"signal {signal_name(-code)}"
-        return TransportFault("crash", f"{method}: the implementation ended with {how}", self._stderr_tail())
+        return TransportFault("crash", f"{method}: the implementation ended with {ending(code)}", self._stderr_tail())
 
     def _drain_stderr(self, descriptor: int) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -441,9 +440,11 @@ class _Process:
                     pipe.close()
 
 
-def signal_name(number: int) -> str:
-    """Return SIGSEGV for 11; the number itself if it has no name."""
+def ending(code: int) -> str:
+    """Return `exit code 3` or `signal SIGSEGV` for the return code of a process."""
+    if code >= 0:
+        return f"exit code {code}"
     try:
-        return signal.Signals(number).name
+        return f"signal {signal.Signals(-code).name}"
     except ValueError:
-        return str(number)
+        return f"signal {-code}"

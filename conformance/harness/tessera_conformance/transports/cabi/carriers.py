@@ -13,7 +13,7 @@ from runpy import run_path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
+from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal, stop_of
 from tessera_conformance.interface.declarations import (
     ABSENT,
     SESSION,
@@ -24,7 +24,6 @@ from tessera_conformance.interface.declarations import (
     c_functions,
     declarations,
 )
-from tessera_conformance.protocol import read_diagnostic
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import to_wire
 
@@ -260,14 +259,13 @@ def _outcome(library: Library, code: str) -> Refusal | NotSupported | None:
     outcome = decoded("tessxOutcome", text)
     if first_problem("tessera:protocol/messages", "outcome", outcome) is not None or "returned" in outcome:
         raise MalformedAnswer(f"tessxOutcome gave no outcome of a call that failed: {text[:120]!r}")
-    if "unsupported" in outcome:
-        return NotSupported(outcome["unsupported"]["feature"]) if code == "TESS_ERR_UNSUPPORTED" else None
-    rejected = outcome["rejected"]
+    reported = stop_of(outcome)
+    if isinstance(reported, NotSupported):
+        return reported if code == "TESS_ERR_UNSUPPORTED" else None
+    assert reported is not None  # the outcome is valid, and not `returned`
     statuses = library.ffi.typeof("tessStatus_t").relements
-    if code != (rejected["code"] if rejected["code"] in statuses else "TESS_ERR_INVALID_VALUE"):
-        return None
-    diagnostics = [read_diagnostic(entry) for entry in rejected.get("diagnostics", ())]
-    return Refusal(rejected["code"], rejected["phase"], rejected["message"], diagnostics)
+    stated = reported.outcome.code
+    return reported if code == (stated if stated in statuses else "TESS_ERR_INVALID_VALUE") else None
 
 
 def decoded(name: str, text: str) -> dict[str, Any]:

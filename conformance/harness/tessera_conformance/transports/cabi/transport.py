@@ -15,7 +15,7 @@ from tessera_conformance.interface.declarations import SESSION, c_functions
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
 from tessera_conformance.transports.cabi import carriers
 from tessera_conformance.transports.cabi.options import read_options
-from tessera_conformance.transports.rpc import ProcessTransport, signal_name
+from tessera_conformance.transports.rpc import ProcessTransport, ending
 
 # A check before the run, in a process of its own: the library can be loaded, and exports functions of the interface.
 
@@ -61,15 +61,15 @@ def _exported(library: str, label: str, names: list[str]) -> frozenset[str]:
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
     except subprocess.TimeoutExpired:
-        raise ImplementationUnavailable(
-            label, f"loading {library} does not end within {DEADLINE:g} s", remedy
-        ) from None
+        problem = f"loading {library} does not end within {DEADLINE:g} s"
+        raise ImplementationUnavailable(label, problem, remedy) from None
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        how = f"exit code {done.returncode}" if done.returncode >= 0 else f"signal {signal_name(-done.returncode)}"
         output = done.stderr.decode(errors="replace").strip()[-2000:]
-        problem = f"the process that loaded {library} ended with {how}" + (f"\n{output}" if output else "")
+        problem = f"the process that loaded {library} ended with {ending(done.returncode)}" + (
+            f"\n{output}" if output else ""
+        )
         raise ImplementationUnavailable(label, problem, remedy) from None
     if "problem" in answer:
         remedy = f"`ldd -r {library}` names the symbols and libraries that are missing; link them"
@@ -81,11 +81,8 @@ def _require_this_machine(library: str, label: str) -> None:
     """Raise if an ELF file is for another machine than this Python; the loader judges other kinds of files."""
     machine, own = _machine(library), _machine(sys.executable)
     if machine and own and machine != own:
-        raise ImplementationUnavailable(
-            label,
-            f"{library} is for {machine}; this machine is {own}",
-            "build the library for the machine that runs the suite",
-        )
+        remedy = "build the library for the machine that runs the suite"
+        raise ImplementationUnavailable(label, f"{library} is for {machine}; this machine is {own}", remedy)
 
 
 def _machine(path: str) -> str:
