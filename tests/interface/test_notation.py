@@ -11,7 +11,6 @@ from tessera_conformance.commands import clauses as command
 from tessera_conformance.interface import InterfaceError
 from tessera_conformance.interface.declarations import (
     Builtin,
-    Constant,
     Enumeration,
     Field,
     ListOf,
@@ -35,7 +34,7 @@ TYPES: list[tuple[str, Type]] = [
     ("number>=0.5", Builtin("number", 0.5)),
     ("handle", Named("handle")),
     ("sum/max/min", Enumeration(("sum", "max", "min"))),
-    ('"2.0"', Constant("2.0")),
+    ('"2.0"', Enumeration(("2.0",))),
     ("[int]", ListOf(INT)),
     ("[int; 3]", ListOf(INT, 3, 3)),
     ("[[text]; 1..]", ListOf(ListOf(TEXT), 1)),

@@ -44,16 +44,9 @@ class Named:
 
 @dataclass(frozen=True)
 class Enumeration:
-    """One of some words: `sum/max/min`."""
+    """One of some words, `sum/max/min`, or one text, `"2.0"`."""
 
     words: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Constant:
-    """One text: `"2.0"`."""
-
-    text: str
 
 
 @dataclass(frozen=True)
@@ -95,7 +88,7 @@ class Union:
     alternatives: tuple[Type, ...]
 
 
-Type: TypeAlias = Builtin | Named | Enumeration | Constant | ListOf | MapOf | Record | Union
+Type: TypeAlias = Builtin | Named | Enumeration | ListOf | MapOf | Record | Union
 
 
 def read_type(text: str) -> Type:
@@ -153,7 +146,7 @@ class _Reader:
         if self.taken("{"):
             return self.object()
         if self.tokens[-1].startswith('"'):
-            return Constant(self.take("text").strip('"'))
+            return Enumeration((self.take("text").strip('"'),))
         word = self.take("word")
         if "/" in word:
             return Enumeration(tuple(word.split("/")))
@@ -467,20 +460,14 @@ def declarations(only: Collection[str] | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def c_name(method: Method) -> str:
-    """Return the function of a method: its own name in the runtime, else `tessxParameterLayout` and the like."""
-    if method.area == "runtime":
-        return method.name
-    area = "" if method.area == "abi" else method.area
-    return "tessx" + "".join(word.capitalize() for word in f"{area}_{method.name}".split("_"))
-
-
 def _function(declared: Interface, method: Method) -> CFunction:
     if method.c:
         return CFunction(method.name, method, tuple(_declared_positions(declared, method)), extension=False)
     inputs = [_extension_input(declared, parameter) for parameter in method.parameters]
     outputs = _extension_outputs(method)
-    return CFunction(c_name(method), method, (*inputs, *outputs), extension=True)
+    words = f"{'' if method.area == 'abi' else method.area}_{method.name}".split("_")  # tessxParameterLayout
+    name = method.name if method.area == "runtime" else "tessx" + "".join(word.capitalize() for word in words)
+    return CFunction(name, method, (*inputs, *outputs), extension=True)
 
 
 # Functions of the runtime: their line gives the types in C
@@ -572,7 +559,7 @@ def _form(declared: Interface, kind: Type) -> Form:
             return NAMED.get(name) or _form(declared, declared.types[name].type)
         case Builtin(name):
             return BUILTIN_FORMS.get(name, "json")
-        case Enumeration() | Constant():
+        case Enumeration():
             return "text"
         case Union((only, Builtin("null"))) if _form(declared, only) == "text":
             return "text"
@@ -604,12 +591,7 @@ TYPES = {"bool": "boolean", "int": "integer", "text": "string"}
 
 
 def schema_text(interface: Interface, area: Area) -> str:
-    """Return the file of an area."""
-    return _laid_out(schema_of(interface, area)) + "\n"
-
-
-def schema_of(interface: Interface, area: Area) -> dict[str, Any]:
-    """Return the schema of an area: the parameters and the result of each method, and the types."""
+    """Return the file of an area: the schemas of the parameters and the result of each method, and of the types."""
     writer = _Writer(interface, area)
     definitions: dict[str, Any] = {}
     for method in area.methods.values():
@@ -619,13 +601,14 @@ def schema_of(interface: Interface, area: Area) -> dict[str, Any]:
     for name, type_ in area.types.items():
         title = {"title": type_.title} if type_.title else {}
         definitions[name] = {**title, **writer.type(type_.type), **type_.where}
-    return {
+    schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"tessera:protocol/{area.name}",
         "title": f"Protocol 1, {area.name}: {area.title}",
         "$comment": "Generated from the interface.toml files by `tessera-conformance interface --write`",
         "$defs": definitions,
     }
+    return _laid_out(schema) + "\n"
 
 
 class _Writer:
@@ -644,9 +627,7 @@ class _Writer:
                 area = self.types[name].area
                 return {"$ref": f"{'' if area == self.area else f'tessera:protocol/{area}'}#/$defs/{name}"}
             case Enumeration(words):
-                return {"enum": list(words)}
-            case Constant(text):
-                return {"const": text}
+                return {"const": words[0]} if len(words) == 1 else {"enum": list(words)}
             case ListOf(item, least, most):
                 items = {} if item == Builtin("any") else {"items": self.type(item)}
                 bounds = {"minItems": least, "maxItems": most}
