@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from math import prod
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,8 +19,6 @@ from tessera_conformance.diagnosis.kernels import Call
 from tessera_conformance.oracle import FUNCTIONS, bounds
 from tessera_conformance.oracle.exact import COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
-from tessera_conformance.vectors import Vector, load
-from tessera_conformance.vectors.files import VectorProblem
 
 # The distance of two answers, counted in bits, and the comparison of an answer with a hypothesis.
 #
@@ -219,7 +217,23 @@ def _lines(mask: np.ndarray, axis: int) -> int:
 Line = Mapping[str, Any]
 
 
-def golden_vector(line: Line) -> Vector | None:
+@dataclass(frozen=True)
+class Golden:
+    """A golden vector: the function of the oracle that confirmed it, its operands and its right answer as messages."""
+
+    operation: str
+    operands: Sequence[str]
+    arguments: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    expected: Any
+
+    def call(self) -> tuple[Call, Tensor]:
+        """Return the call and its right answer. Raises `MalformedTensor`: a file of a tensor is missing."""
+        inputs = from_wire([self.inputs[name] for name in self.operands])
+        return Call(self.operation, inputs, self.arguments), from_wire(self.expected)
+
+
+def golden_vector(line: Line) -> Golden | None:
     """Return the golden vector of a case, or None if it has none."""
     beginning, golden, rest = line["case"].rpartition("/golden")
     place = PurePosixPath(beginning)
@@ -228,24 +242,28 @@ def golden_vector(line: Line) -> Vector | None:
 
 
 @cache
-def _vectors(chapter: str, name: str) -> Mapping[tuple[str, str], Vector]:
+def _vectors(chapter: str, name: str) -> Mapping[tuple[str, str], Golden]:
     """Return the vectors for a file of cases, by the last part of a case's id and its title.
 
-    They are in the files of the chapter with its name in theirs; those with the shortest names count first.
+    They are in the files of the chapter with its name in theirs; those with the shortest names count first. The package
+    of the vectors runs on the executor, a layer above the reports, and is not imported.
     """
-    stems = [path.stem for path in (vectors_directory() / chapter).glob("*.jsonl") if name in slug(path.stem)]
-    vectors: dict[tuple[str, str], Vector] = {}
-    for stem in sorted(stems, key=lambda stem: (len(stem), stem), reverse=True):
-        with suppress(VectorProblem):  # a report is diagnosed without a damaged file
-            vectors |= {(slug(vector.name), vector.comment): vector for vector in load(f"{chapter}/{stem}")}
+    paths = [path for path in (vectors_directory() / chapter).glob("*.jsonl") if name in slug(path.stem)]
+    vectors: dict[tuple[str, str], Golden] = {}
+    for path in sorted(paths, key=lambda path: (len(path.stem), path.stem), reverse=True):
+        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+            case = json.loads(line, object_hook=partial(_placed, path.parent))
+            origin, inputs = case["provenance"], case["call"]["params"].get("inputs", {})
+            named = inputs if isinstance(inputs, dict) else {str(at): operand for at, operand in enumerate(inputs)}
+            operation, expected = origin["independent"].removeprefix("oracle."), case["expected"]["outputs"][0]
+            vector = Golden(operation, origin["operands"], origin["arguments"], named, expected)
+            vectors[slug(case["name"]), case["comment"]] = vector
     return vectors
 
 
-def _call_in(vector: Vector) -> Call:
-    """Return the call of the oracle that confirmed a vector."""
-    check = vector.provenance.check
-    operands = [vector.call.inputs[name] for name in check.operands]
-    return Call(check.function.removeprefix("oracle."), operands, check.arguments)
+def _placed(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of a line; a tensor in a file names it by its full path."""
+    return entry | {"file": str(folder / entry["file"])} if "file" in entry and "sha256" in entry else entry
 
 
 ONE_OPERATION = ("numerics.evaluate", "collectives.all_reduce")
@@ -302,10 +320,13 @@ def asked(lines: Sequence[Line]) -> Iterator[Asked]:
 def passed(line: Line, operation: str) -> Question | None:
     """Return the question of a case that passed, by its golden vector, if it called the operation."""
     vector = golden_vector(line)
-    if vector is None or vector.provenance.check.function != f"oracle.{operation}":
+    if vector is None or vector.operation != operation:
         return None
-    right = vector.expected[0]
-    return Question(line["case"], line["clauses"], _call_in(vector), right, right)
+    try:
+        call, right = vector.call()
+    except MalformedTensor:
+        return None
+    return Question(line["case"], line["clauses"], call, right, right)
 
 
 def _is_arithmetic(check: Mapping[str, Any]) -> bool:
@@ -338,13 +359,14 @@ def _long_case(line: Line, exchange: Line, operation: str) -> Asked:
     """Return a case whose tensors the report shortens, with its vector's operands if these have the same hashes."""
     vector = golden_vector(line)
     unknown = Asked(line["case"], operation, too_long=True)
-    if vector is None or vector.provenance.check.function != f"oracle.{operation}":
+    if vector is None or vector.operation != operation:
         return unknown
-    call, right = _call_in(vector), vector.expected[0]
+    try:
+        call, right = vector.call()
+    except MalformedTensor:
+        return unknown
     asked_of = exchange["params"]["inputs"]
-    values = (
-        [asked_of[name] for name in vector.provenance.check.operands] if isinstance(asked_of, Mapping) else asked_of
-    )
+    values = [asked_of[name] for name in vector.operands] if isinstance(asked_of, Mapping) else asked_of
     if list(map(_hash, values)) != [operand.sha256 for operand in call.inputs]:
         return unknown
     output = exchange["observation"]["returned"]["outputs"][0]
@@ -380,9 +402,7 @@ def _call_of(line: Line, exchange: Line) -> Call | None:
         call = Call("all_reduce", params["inputs"], {"op": params["op"]})
     else:
         vector = golden_vector(line)
-        check = None if vector is None else vector.provenance.check
-        if check is None or set(check.operands) - set(params.get("inputs", {})):
+        if vector is None or set(vector.operands) - set(params.get("inputs", {})):
             return None
-        operands = [params["inputs"][name] for name in check.operands]
-        call = Call(check.function.removeprefix("oracle."), operands, check.arguments)
+        call = Call(vector.operation, [params["inputs"][name] for name in vector.operands], vector.arguments)
     return call if f"oracle.{call.operation}" in FUNCTIONS else None
