@@ -147,7 +147,7 @@ class Scope:
 
     def __init__(self, around: Surroundings, chooser: Chooser, *, in_kernel: bool = False) -> None:
         self.around = around
-        self.chooser = chooser
+        self.choose = chooser
         self.in_kernel = in_kernel
         self.parameters: dict[str, Variable] = {}
         self.frames: list[dict[str, Variable | None]] = [dict(around.constants), {}]
@@ -197,30 +197,29 @@ class Scope:
     def spelled(self, type_: Type) -> Type:
         """Return the type, sometimes under its alias if it has one."""
         alias = self.around.aliases.get(type_)
-        return Type(type_.dtype, type_.shape, type_.layout, alias) if alias and self.chooser.below(2) else type_
+        return Type(type_.dtype, type_.shape, type_.layout, alias) if alias and self.choose.below(2) else type_
 
     def dtype(self) -> str:
         """Return a numeric dtype that this function prefers."""
-        return self.chooser.pick(self.dtypes)
+        return self.choose.pick(self.dtypes)
 
-    def type(self, lowest_rank: int = 0) -> Type:
+    def type(self) -> Type:
         """Return a numeric type that this function prefers."""
-        choose = self.chooser
-        rank = max(lowest_rank, choose.pick((0, 2, 1, 2, 2, 1, 0, 3)))
-        shape = tuple(choose.pick(self.extents) for _ in range(rank))
+        rank = self.choose.pick((0, 2, 1, 2, 2, 1, 0, 3))
+        shape = tuple(self.choose.pick(self.extents) for _ in range(rank))
         return Type(self.dtype(), shape, self.layout(shape))
 
     def layout(self, shape: tuple[Extent, ...]) -> str:
         """Return a layout that a tensor of the shape can have; mostly row_major."""
-        if len(shape) != 2 or not self.chooser.chance(7):
+        if len(shape) != 2 or not self.choose.chance(7):
             return "row_major"
         even = all(isinstance(extent, int) and extent % 2 == 0 and extent for extent in shape)
-        return self.chooser.pick(LAYOUTS) if even else "col_major"
+        return self.choose.pick(LAYOUTS) if even else "col_major"
 
     def any_type(self) -> Type:
         """Return a type of the function, sometimes a bool one."""
         type_ = self.type()
-        return Type("bool", type_.shape, type_.layout) if self.chooser.chance(8) else type_
+        return Type("bool", type_.shape, type_.layout) if self.choose.chance(8) else type_
 
 
 # Expressions of a given type, legal by construction (language spec, sections 2.3, 3 and 14.2).
@@ -259,12 +258,11 @@ def production(applies: Callable[[Type], bool], weight: int, feature: str = "") 
     return added
 
 
-class Expressions:
+class Expressions(Scope):
     """Makes expressions over a scope; `budget` limits the number of operators in the following ones."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.choose = scope.chooser
+    def __init__(self, around: Surroundings, chooser: Chooser, *, in_kernel: bool = False) -> None:
+        super().__init__(around, chooser, in_kernel=in_kernel)
         self.budget = 0
         self._applicable: dict[Type, list[Production]] = {}
 
@@ -284,7 +282,7 @@ class Expressions:
             self._applicable[type_] = [
                 production
                 for production in PRODUCTIONS
-                if self.scope.around.has(production.feature) and production.applies(type_)
+                if self.around.has(production.feature) and production.applies(type_)
                 for _ in range(production.weight)
             ]
         options = self._applicable[type_]
@@ -294,7 +292,7 @@ class Expressions:
 
     def leaf(self, type_: Type, typed: bool = True) -> t.Expr:
         """Return a variable, a literal, a new parameter, or a tensor expression."""
-        variables = self.scope.of_type(type_)
+        variables = self.of_type(type_)
         unknown = not type_.is_static
         scalar = not type_.shape and kind_of(type_.dtype) != "complex"
         if variables and (unknown or self.choose.below(4) < 3):
@@ -306,7 +304,7 @@ class Expressions:
         return self._wanted(type_, typed, variables)
 
     def _wanted(self, type_: Type, typed: bool, variables: list[Variable]) -> t.Expr:
-        new = None if variables and not type_.is_static else self.scope.parameter(type_)
+        new = None if variables and not type_.is_static else self.parameter(type_)
         if new is not None:
             return t.Var(new.name)
         if variables:
@@ -352,15 +350,15 @@ class Expressions:
         if isinstance(extent, int):
             return extent
         if extent.startswith("?"):
-            return self.choose.pick(self.scope.extents)
+            return self.choose.pick(self.extents)
         if extent not in sizes:
-            sizes[extent] = self.choose.pick(self.scope.extents)
+            sizes[extent] = self.choose.pick(self.extents)
         return sizes[extent]
 
     def index(self, extent: Extent) -> t.Expr:
         """Return an index below the extent: a number, a loop's variable, or sometimes an int32 variable's value."""
         limit = extent if isinstance(extent, int) else 1
-        variables = self.scope.of_type(INT32)
+        variables = self.of_type(INT32)
         safe = [variable for variable in variables if variable.limit is not None and variable.limit <= limit]
         if safe and self.choose.below(3):
             return t.Var(self.choose.pick(safe).name)
@@ -401,7 +399,7 @@ production(is_number, 2)(lambda make, type_, typed: t.Unary(make.choose.pick("-+
 def _comparison(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a comparison of two numbers, of two tensors, or of a tensor and a scalar."""
     choose = make.choose
-    operand = Type(make.scope.dtype(), type_.shape, type_.layout)
+    operand = Type(make.dtype(), type_.shape, type_.layout)
     operator = choose.pick(COMPARISONS)
     if type_.shape and choose.chance(4):
         return t.Binary(operator, make.expr(operand, False), make.expr(Type(operand.dtype)))
@@ -413,9 +411,9 @@ def _comparison(make: Expressions, type_: Type, typed: bool) -> t.Expr:
 def _product(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a matrix product; the result has the left operand's layout (LANG-15-04)."""
     *batch, m, n = type_.shape
-    k = make.choose.pick(make.scope.extents)
+    k = make.choose.pick(make.extents)
     left, right = (*batch, m, k), (*batch, k, n)
-    right_type = Type(type_.dtype, right, make.scope.layout(right))
+    right_type = Type(type_.dtype, right, make.layout(right))
     return t.Binary("@", make.expr(Type(type_.dtype, left, type_.layout), False), make.expr(right_type, False))
 
 
@@ -423,8 +421,8 @@ def _product(make: Expressions, type_: Type, typed: bool) -> t.Expr:
 def _call(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a call of a function of the module whose result can have the type."""
     options = []
-    for function in make.scope.around.functions:
-        result = make.scope.around.results.get(function.name)
+    for function in make.around.functions:
+        result = make.around.results.get(function.name)
         sizes = unified(result, type_) if result is not None else None
         if sizes is not None:
             options.append((function, sizes))
@@ -555,7 +553,7 @@ def _reduction(make: Expressions, type_: Type, typed: bool) -> t.Expr:
 
 @production(lambda type_: _is_reduced(type_) and type_.dtype == "int32", 1, "reductions")
 def _largest(make: Expressions, type_: Type, typed: bool) -> t.Expr:
-    operand, attributes = _reduced(make, Type(make.scope.dtype(), type_.shape))
+    operand, attributes = _reduced(make, Type(make.dtype(), type_.shape))
     return make.op("argmax", operand, **attributes)
 
 
@@ -601,7 +599,7 @@ def _cast(make: Expressions, type_: Type, typed: bool) -> t.Expr:
 def _wider_product(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a product of bf16 with an fp32 result (AMB-LANG-102)."""
     *batch, m, n = type_.shape
-    k = make.choose.pick(make.scope.extents)
+    k = make.choose.pick(make.extents)
     return make.op("matmul", Type("bf16", (*batch, m, k)), Type("bf16", (*batch, k, n)), out=type_.dtype)
 
 

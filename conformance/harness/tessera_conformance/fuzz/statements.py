@@ -55,18 +55,13 @@ FEATURES = sorted(
 """The features for which the generator makes programs, if they are claimed."""
 
 
-class Body:
+class Body(Expressions):
     """Makes the blocks of one function."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.choose = scope.chooser
-        self.exprs = Expressions(scope)
-
-    def expr(self, type_: t.Type, typed: bool = True) -> t.Expr:
+    def value(self, type_: t.Type, typed: bool = True) -> t.Expr:
         """Return an expression with a few operators."""
-        self.exprs.budget = self.choose.pick(OPERATORS)
-        return self.exprs.expr(type_, typed)
+        self.budget = self.choose.pick(OPERATORS)
+        return self.expr(type_, typed)
 
     def block(self, most: int, depth: int = 0) -> list[t.Stmt]:
         """Return up to `most` statements, in a scope that its caller has opened."""
@@ -84,49 +79,49 @@ class Body:
         self, depth: int, *variables: Variable, most: int = 2, last: Callable[[], t.Stmt] | None = None
     ) -> list[t.Stmt]:
         """Return a nested block with these variables; `last` makes its last statement, if given."""
-        self.scope.frames.append({variable.name: variable for variable in variables})
+        self.frames.append({variable.name: variable for variable in variables})
         statements = self.block(most, depth + 1)
         if last is not None:
             statements.append(last())
-        self.scope.frames.pop()
+        self.frames.pop()
         return statements
 
     # Statements; each maker returns the statements that belong together
 
     def let(self, depth: int) -> list[t.Stmt]:
         """Declare a new name with a value."""
-        if self.scope.around.mesh is not None and not self.scope.in_kernel and self.choose.chance(4):
+        if self.around.mesh is not None and not self.in_kernel and self.choose.chance(4):
             return self.reduce(depth)
-        type_ = self._callable_type() or self.scope.any_type()
-        value = self.expr(type_)
+        type_ = self._callable_type() or self.any_type()
+        value = self.value(type_)
         return [self._declared(type_, value)]
 
-    def unknown(self, depth: int) -> list[t.Stmt]:
+    def let_unknown(self, depth: int) -> list[t.Stmt]:
         """Declare a name for the result of an elementwise operator on a tensor with an unknown dimension."""
-        dynamic = [variable for variable in self.scope.visible().values() if not variable.type.is_static]
+        dynamic = [variable for variable in self.visible().values() if not variable.type.is_static]
         if dynamic:
             type_ = self.choose.pick(dynamic).type
         else:
-            type_ = t.Type(self.scope.dtype(), (*self._shape()[:1], self.scope.unknown()))
-        operand = self.exprs.leaf(type_, False)
+            type_ = t.Type(self.dtype(), (*self._shape()[:1], self.unknown()))
+        operand = self.leaf(type_, False)
         if kind_of(type_.dtype) == "bool":
             return [self._declared(self._forgotten(type_), operand)]
-        scalar = self.exprs.leaf(t.Type(type_.dtype))
+        scalar = self.leaf(t.Type(type_.dtype))
         options = (t.Binary("*", operand, scalar), t.Unary("-", operand), t.Binary("+", operand, operand), operand)
         return [self._declared(self._forgotten(type_), self.choose.pick(options))]
 
     def later(self, depth: int) -> list[t.Stmt]:
         """Declare a name and assign it later, in both branches of an `if` or in the next statement."""
-        type_ = self.scope.any_type()
-        name, annotation = self.scope.fresh(), self.scope.spelled(type_)
+        type_ = self.any_type()
+        name, annotation = self.fresh(), self.spelled(type_)
         if self.choose.below(2):
-            condition = self.expr(BOOL)
-            first = self.inner(depth, most=1, last=lambda: t.Assign(name, (), self.expr(type_)))
-            second = t.Assign(name, (), self.expr(type_))
+            condition = self.value(BOOL)
+            first = self.inner(depth, most=1, last=lambda: t.Assign(name, (), self.value(type_)))
+            second = t.Assign(name, (), self.value(type_))
             statement: t.Stmt = t.If(condition, first, [second])
         else:
-            statement = t.Assign(name, (), self.expr(type_))
-        self.scope.declare(Variable(name, type_))
+            statement = t.Assign(name, (), self.value(type_))
+        self.declare(Variable(name, type_))
         return [t.Let(name, annotation), statement]
 
     def assign(self, depth: int) -> list[t.Stmt]:
@@ -135,29 +130,29 @@ class Body:
         if not variables:
             return self.let(depth)
         variable = self.choose.pick(variables)
-        return [t.Assign(variable.name, (), self.expr(variable.type))]
+        return [t.Assign(variable.name, (), self.value(variable.type))]
 
     def assign_slice(self, depth: int) -> list[t.Stmt]:
         """Assign other values to a part of a tensor."""
         variables = [variable for variable in self._assignable() if _can_be_sliced(variable.type)]
         if not variables:
-            type_ = t.Type(self.scope.dtype(), self._shape())
-            base, items = indexed(self.exprs, type_)
-            declaration = self._declared(base, self.expr(base))
-            return [declaration, t.Assign(declaration.name, items, self.expr(type_))]
+            type_ = t.Type(self.dtype(), self._shape())
+            base, items = indexed(self, type_)
+            declaration = self._declared(base, self.value(base))
+            return [declaration, t.Assign(declaration.name, items, self.value(type_))]
         variable = self.choose.pick(variables)
         items, shape = self._part_of(variable.type.shape)
-        return [t.Assign(variable.name, items, self.expr(t.Type(variable.type.dtype, shape)))]
+        return [t.Assign(variable.name, items, self.value(t.Type(variable.type.dtype, shape)))]
 
     def branch(self, depth: int) -> list[t.Stmt]:
         """Return an `if`, perhaps with an `else`."""
-        condition = self.expr(BOOL)
+        condition = self.value(BOOL)
         otherwise = self.inner(depth) if self.choose.below(2) else None
         return [t.If(condition, self.inner(depth), otherwise)]
 
     def loop(self, depth: int) -> list[t.Stmt]:
         """Return a `for` that runs a few times or never, up or down."""
-        name, step = self.scope.fresh(), self.choose.pick((None, 1, 2, -1, -2))
+        name, step = self.fresh(), self.choose.pick((None, 1, 2, -1, -2))
         start = self.choose.below(3)
         count = self.choose.below(4)
         stop = start + count * (step or 1)
@@ -169,17 +164,17 @@ class Body:
 
     def repeat(self, depth: int) -> list[t.Stmt]:
         """Return a `while` over a counter of its own."""
-        name = self.scope.fresh()
+        name = self.fresh()
         counter, one = t.Var(name), t.Literal("1")
         limit = self.choose.below(4)
-        self.scope.declare(Variable(name, INT32, assignable=False))
+        self.declare(Variable(name, INT32, assignable=False))
         body = [*self.inner(depth), t.Assign(name, (), t.Binary("+", counter, one))]
         condition = t.Binary("<", counter, t.Literal(str(limit)))
         return [t.Let(name, INT32, t.Literal("0")), t.While(condition, body)]
 
     def check(self, depth: int) -> list[t.Stmt]:
         """Return an assertion that holds."""
-        integers = self.scope.of_type(INT32)
+        integers = self.of_type(INT32)
         condition: t.Expr = t.Literal("true")
         if integers and self.choose.below(2):
             name = t.Var(self.choose.pick(integers).name)
@@ -192,29 +187,29 @@ class Body:
         """Return a barrier, perhaps with a label."""
         return [t.Raw(f"barrier({self.choose.pick(LABELS)});")]
 
-    def call(self, depth: int) -> list[t.Stmt]:
+    def call_alone(self, depth: int) -> list[t.Stmt]:
         """Call a function or operation without using its value."""
-        self.exprs.budget = 2
-        functions = self.scope.around.functions
+        self.budget = 2
+        functions = self.around.functions
         if functions and self.choose.below(2):
-            return [self.exprs.call(self.choose.pick(functions), {})]
-        square = t.Type(self.scope.dtype(), (self.choose.pick(self.scope.extents),) * 2)
-        return [self.exprs.op("matmul", square, square)]
+            return [self.call(self.choose.pick(functions), {})]
+        square = t.Type(self.dtype(), (self.choose.pick(self.extents),) * 2)
+        return [self.op("matmul", square, square)]
 
     def gradient(self, depth: int) -> list[t.Stmt]:
         """Compute the derivative of an expression of a name, sometimes changed in a branch and a loop in between."""
-        dtype = next((candidate for candidate in self.scope.dtypes if candidate in DIFFERENTIABLE), "fp32")
+        dtype = next((candidate for candidate in self.dtypes if candidate in DIFFERENTIABLE), "fp32")
         side = self.choose.between(1, 3)
         type_ = t.Type(dtype, (side, side))
-        x = self._declared(type_, t.Binary("+", self.exprs.leaf(type_), self.exprs.leaf(type_)))
+        x = self._declared(type_, t.Binary("+", self.leaf(type_), self.leaf(type_)))
         y = self._declared(type_, self._made_of(x, type_, 2))
         statements: list[t.Stmt] = [x, y]
         if self.choose.chance(4):
             again = t.Assign(y.name, (), t.Binary("*", t.Var(y.name), self._made_of(x, type_, 1)))
-            statements.append(t.If(self.expr(BOOL), [again]))
+            statements.append(t.If(self.value(BOOL), [again]))
         if self.choose.chance(4):
             again = t.Assign(y.name, (), t.Binary("-", t.Var(y.name), self._made_of(x, type_, 1)))
-            statements.append(t.For(self.scope.fresh(), t.Literal("0"), t.Literal("2"), None, [again]))
+            statements.append(t.For(self.fresh(), t.Literal("0"), t.Literal("2"), None, [again]))
         statements.append(self._declared(type_, t.Call("op.grad", (t.Var(y.name), t.Var(x.name)))))
         return statements
 
@@ -224,27 +219,27 @@ class Body:
             return t.Var(x.name)
         inner = self._made_of(x, type_, depth - 1)
         options: list[t.Expr] = [
-            t.Binary(self.choose.pick("*+-"), inner, self.exprs.leaf(type_)),
+            t.Binary(self.choose.pick("*+-"), inner, self.leaf(type_)),
             t.Binary("/", inner, t.Literal("4.0")),
-            t.Binary("@", inner, self.exprs.leaf(type_)),
+            t.Binary("@", inner, self.leaf(type_)),
             t.Call("op.softmax", (inner,)),
             t.Unary("-", inner),
         ]
-        if self.scope.around.has("elementary-functions"):
+        if self.around.has("elementary-functions"):
             options.append(t.Call(f"op.{self.choose.pick(('exp', 'tanh', 'sin'))}", (inner,)))
-        if self.scope.around.has("tensor-ops"):
+        if self.around.has("tensor-ops"):
             options.append(t.Call("op.transpose", (inner,)))
         return self.choose.pick(options)
 
     def reduce(self, depth: int) -> list[t.Stmt]:
         """Call a collective, as a value or as a statement (AMB-LANG-13)."""
-        mesh = self.scope.around.mesh
-        if mesh is None or self.scope.in_kernel:
+        mesh = self.around.mesh
+        if mesh is None or self.in_kernel:
             return self.let(depth)
         first, *rest = self._shape()
         place = self.choose.below(len(mesh.axes))
         size, axis = mesh.extents[place], t.Attribute("axis", t.Var(mesh.axes[place]))
-        names = REDUCING if not self.scope.around.has("mesh-collectives") else (*REDUCING, *OTHER_COLLECTIVES)
+        names = REDUCING if not self.around.has("mesh-collectives") else (*REDUCING, *OTHER_COLLECTIVES)
         name = self.choose.pick(names)
         kind = (
             (t.Attribute("op", t.Literal(self.choose.pick(('"sum"', '"max"', '"min"')))),) if "reduce" in name else ()
@@ -252,16 +247,16 @@ class Body:
         factor_in, factor_out = {"reduce_scatter": (size, 1), "all_gather": (1, size), "all_to_all": (size, size)}.get(
             name, (1, 1)
         )
-        operand, type_ = (t.Type(self.scope.dtypes[0], (first * times, *rest)) for times in (factor_in, factor_out))
-        call = t.Call(f"dist.{name}", (self.exprs.leaf(operand, False),), (axis, *kind))
-        self.scope.around.communicates = True
+        operand, type_ = (t.Type(self.dtypes[0], (first * times, *rest)) for times in (factor_in, factor_out))
+        call = t.Call(f"dist.{name}", (self.leaf(operand, False),), (axis, *kind))
+        self.around.communicates = True
         return [call] if self.choose.chance(4) else [self._declared(type_, call)]
 
     def schedule(self, depth: int) -> list[t.Stmt]:
         """Compute a product with a directive about its computation (AMB-LANG-110)."""
         m, k, n = (self.choose.pick((2, 4)) for _ in range(3))
-        dtype = self.scope.dtype()
-        left, right = (self.exprs.leaf(t.Type(dtype, shape), False) for shape in ((m, k), (k, n)))
+        dtype = self.dtype()
+        left, right = (self.leaf(t.Type(dtype, shape), False) for shape in ((m, k), (k, n)))
         product = self._declared(t.Type(dtype, (m, n)), t.Binary("@", left, right))
         name, attributes = self.choose.pick(DIRECTIVES)
         settings = tuple(t.Attribute(key, t.Literal(value)) for key, value in attributes)
@@ -269,20 +264,20 @@ class Body:
 
     def transform(self, depth: int) -> list[t.Stmt]:
         """Compute a Fourier transform of a complex tensor, if there are complex dtypes (AMB-LANG-46)."""
-        if not self.scope.around.has("extra-dtypes") or self.choose.below(2):
+        if not self.around.has("extra-dtypes") or self.choose.below(2):
             return self.let(depth)
         type_ = t.Type(self.choose.pick(COMPLEX), self._shape())
-        return [self._declared(type_, t.Call("op.fft", (self.expr(type_, False),)))]
+        return [self._declared(type_, t.Call("op.fft", (self.value(type_, False),)))]
 
     # Helpers of the statements
 
     def _assignable(self) -> list[Variable]:
-        return [variable for variable in self.scope.visible().values() if variable.assignable]
+        return [variable for variable in self.visible().values() if variable.assignable]
 
     def _declared(self, type_: t.Type, value: t.Expr, name: str = "") -> t.Let:
-        name = name or self.scope.fresh()
-        self.scope.declare(Variable(name, type_))
-        return t.Let(name, self.scope.spelled(type_), value)
+        name = name or self.fresh()
+        self.declare(Variable(name, type_))
+        return t.Let(name, self.spelled(type_), value)
 
     def _shadow(self) -> list[t.Stmt]:
         """Declare an outer name anew at the head of a block; its value does not use the outer one."""
@@ -290,18 +285,18 @@ class Body:
         if not outer:
             return []
         name = self.choose.pick(outer).name
-        type_ = self.scope.any_type()
-        self.scope.frames[-1][name] = None
-        return [self._declared(type_, self.expr(type_), name)]
+        type_ = self.any_type()
+        self.frames[-1][name] = None
+        return [self._declared(type_, self.value(type_), name)]
 
     def _callable_type(self) -> t.Type | None:
         """Sometimes return the result type of a callable function."""
-        results = [result for result in self.scope.around.results.values() if result.is_static]
+        results = [result for result in self.around.results.values() if result.is_static]
         return self.choose.pick(results) if results and self.choose.chance(3) else None
 
     def _forgotten(self, type_: t.Type) -> t.Type:
         """Return the type with unknown dimensions instead of named ones (AMB-LANG-123)."""
-        shape = tuple(size if isinstance(size, int) else self.scope.unknown() for size in type_.shape)
+        shape = tuple(size if isinstance(size, int) else self.unknown() for size in type_.shape)
         return t.Type(type_.dtype, shape, type_.layout)
 
     def _shape(self) -> tuple[t.Extent, ...]:
@@ -315,7 +310,7 @@ class Body:
         for extent in shape:
             assert isinstance(extent, int)
             if self.choose.below(2):
-                items.append(self.exprs.index(extent))
+                items.append(self.index(extent))
                 continue
             start = self.choose.below(extent)
             stop = self.choose.between(start + 1, extent)
@@ -337,8 +332,8 @@ SIMPLE: tuple[Maker, ...] = (
     Body.later,
     Body.check,
     Body.barrier,
-    Body.call,
-    Body.unknown,
+    Body.call_alone,
+    Body.let_unknown,
     Body.gradient,
     Body.reduce,
     Body.schedule,
@@ -513,15 +508,14 @@ class _ModuleMaker:
     def func(self) -> t.Function:
         """Return a func with a result of an annotated or inferred type, several results, or none."""
         name = self.around.names.fresh(t.FUNCTIONS)
-        scope = Scope(self.around, self.choose)
-        body = Body(scope)
+        body = Body(self.around, self.choose)
         statements = [*self._profile_statement(), *body.block(3)]
         kind = self.choose.pick(("annotated", "annotated", "several", "annotated", "inferred", "nothing"))
         count = {"several": self.choose.between(2, 3), "nothing": 0}.get(kind, 1)
-        self.results = tuple(self._result_type(scope) for _ in range(count))
+        self.results = tuple(self._result_type(body) for _ in range(count))
         statements += self._returns(body, kind == "annotated")
-        result = scope.spelled(self._annotation(scope)) if kind == "annotated" else None
-        parameters = self._with_defaults(scope)
+        result = body.spelled(self._annotation(body)) if kind == "annotated" else None
+        parameters = self._with_defaults(body)
         if count == 1:
             self.around.results[name] = self.results[0] if result is None else result
         return t.Function(name, parameters, result, self._attributes(), statements)
@@ -529,13 +523,12 @@ class _ModuleMaker:
     def kernel(self) -> t.Function:
         """Return a kernel, which stores its results in its parameters (AMB-LANG-98)."""
         name = self.around.names.fresh(t.FUNCTIONS)
-        scope = Scope(self.around, self.choose, in_kernel=True)
-        body = Body(scope)
-        type_ = t.Type(scope.dtype(), (self.choose.between(1, 3), 2))
-        output = scope.parameter(type_)
+        body = Body(self.around, self.choose, in_kernel=True)
+        type_ = t.Type(body.dtype(), (self.choose.between(1, 3), 2))
+        output = body.parameter(type_)
         assert output is not None
-        statements = [*body.block(2), t.Assign(output.name, (), body.expr(type_))]
-        parameters = tuple(t.Let(parameter.name, parameter.type) for parameter in scope.parameters.values())
+        statements = [*body.block(2), t.Assign(output.name, (), body.value(type_))]
+        parameters = tuple(t.Let(parameter.name, parameter.type) for parameter in body.parameters.values())
         return t.Function(name, parameters, None, self._attributes(), statements, "kernel")
 
     def _result_type(self, scope: Scope) -> t.Type:
@@ -557,13 +550,13 @@ class _ModuleMaker:
         """Return the end of a body: a return, sometimes one in a branch before it, or one in each of two branches."""
 
         def last() -> t.Stmt:
-            return t.Return(tuple(body.expr(type_, typed) for type_ in self.results))
+            return t.Return(tuple(body.value(type_, typed) for type_ in self.results))
 
         if not self.results:
             return [t.Return(())] if self.choose.chance(3) else []
         if not self.choose.chance(6):
             return [last()]
-        condition = body.expr(BOOL)
+        condition = body.value(BOOL)
         first = body.inner(1, most=1, last=last)
         if self.choose.below(2):
             return [t.If(condition, first), last()]
