@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -170,21 +170,21 @@ ZEROS = reading(
     (expressions.Expressions, "_name", zero_unless_assigned),
 )
 
-LOWER_FOR = STATEMENTS.lower_for
+LOWER_FOR = STATEMENTS.Statements._for
 
 
-def as_a_while(around: Any, loop: syntax.For, lower_block: Callable[..., None]) -> None:
+def as_a_while(block: Any, loop: syntax.For) -> None:
     """Lower a loop by ones, whose end is a name that its body assigns, as a while with a condition."""
     assigned = {statement.name for statement in loop.body.statements if isinstance(statement, syntax.Assign)}
     if loop.step is not None or not isinstance(loop.stop, syntax.Name) or loop.stop.text not in assigned:
-        LOWER_FOR(around, loop, lower_block)
+        LOWER_FOR(block, loop)
         return
     span, counter = loop.span, syntax.Name(loop.span, loop.names[0])
     more = syntax.Binary(span, "<", counter, loop.stop)
     ahead = syntax.Assign(span, counter.text, None, syntax.Binary(span, "+", counter, syntax.IntLiteral(span, "1")))
     again = syntax.While(span, more, replace(loop.body, statements=(*loop.body.statements, ahead)))
     first = syntax.Let(span, counter.text, syntax.NamedType(span, "int32"), loop.start)
-    lower_block(around.scope, syntax.Block(span, (first, again)))
+    block.block(syntax.Block(span, (first, again)))
 
 
 TURNS = reading(
@@ -192,7 +192,7 @@ TURNS = reading(
     169,
     "compares with the end of a range at each turn",
     PROGRAMS,
-    (STATEMENTS, "lower_for", as_a_while),
+    (STATEMENTS.Statements, "_for", as_a_while),
 )
 
 ENTRIES = movement.read_entries
@@ -374,7 +374,7 @@ ASSIGN = statements.Statements._assign
 
 def assign_no_parameter(block: Any, assign: syntax.Assign) -> None:
     """Assign a name that is no parameter of a kernel, since nothing marks one as an output."""
-    if block.setting.kernel and block.scope.find(assign.name) is block.scope.parameter(assign.name):
+    if block.kernel and block.scope.find(assign.name) is block.scope.parameter(assign.name):
         block._refuse(f"{assign.name!r} is no output", assign.span, "AMB-LANG-98")
     ASSIGN(block, assign)
 

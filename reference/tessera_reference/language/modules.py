@@ -39,7 +39,7 @@ from .expressions import (
 )
 from .parser import deep_recursion, parse, without_collection
 from .scope import Findings, Frame, Scope
-from .statements import Setting, Statements, read_annotations
+from .statements import Statements, read_annotations
 from .syntax import Program
 from .values import read_common, resolve_mesh, resolve_type, word_of
 
@@ -310,8 +310,7 @@ class FunctionLowering:
         self.scope = Scope(Frame(module.findings), module.profile(declaration.name))
         self.around = module.surroundings(declaration.span, self.call, partial(function_value, module))
         self.broken = False
-        setting = Setting(self.around, module.meshes, self.give_back, self.kernel)
-        self.statements = Statements(self.scope, setting)
+        self.statements = Statements(self.scope, self.around, module.meshes, self.give_back, self.kernel)
         self.wanted: Type | None = None
         self.returned: tuple[Type, ...] | None = None
         self.buffers: list[str] = []

@@ -24,35 +24,6 @@ from .values import as_number, attribute_value, plain_value, resolve_type, word_
 # The outer names that a region assigns are its results: those of the if, or the values carried through the loop.
 
 
-LowerBlock = Callable[[Scope, s.Block], None]
-"""A function that lowers the statements of a block into its scope."""
-
-
-def lower_if(expressions: Expressions, statement: s.If, lower_block: LowerBlock) -> None:
-    """Lower an if with or without else; names that its branches assign are its results."""
-    scope = expressions.scope
-    condition = expressions.lower(statement.condition)
-    branches = then, otherwise = scope.inner(), scope.inner()
-    lower_block(then, statement.then)
-    if statement.otherwise is not None:
-        lower_block(otherwise, statement.otherwise)
-    open_branches = [branch for branch in branches if branch.exit is None]
-    names = list(dict.fromkeys(name for branch in open_branches for name in branch.rebound))
-    merged = {name: _merged(scope, name, open_branches) for name in names}
-    carried = [name for name in names if merged[name] is not None]
-    types = tuple(type_ for type_ in merged.values() if type_ is not None)
-    if condition is not None and isinstance(condition.type, Tensor):
-        _refuse_condition(expressions, condition.type, statement.condition.span)
-        condition = None
-    if condition is not None:
-        blocks = tuple(_yielding(branch, (), carried) for branch in branches)
-        results = scope.build(If, (condition,), statement.span, regions=blocks, returns=types)
-        for name, value in zip(carried, results or (None,) * len(carried), strict=True):
-            scope.assign(name, value)
-    if not open_branches:
-        scope.leave("unreachable")
-
-
 def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
     """Return the type of a name after branches that reach their end; None where not all assign it a value."""
     bindings = [assigned for branch in branches if (assigned := branch.outside(name)) is not None]
@@ -73,58 +44,6 @@ def _yielding(branch: Scope, arguments: tuple[Value, ...], names: Sequence[str])
         return branch.block(arguments, ())
     values = [branch.outside(name) for name in names]
     return branch.block(arguments, tuple(binding.value for binding in values if binding and binding.value))
-
-
-def lower_for(expressions: Expressions, statement: s.For, lower_block: LowerBlock) -> None:
-    """Lower a loop over a range; its variable is int32, and names it assigns are carried from turn to turn."""
-    scope = expressions.scope
-    if len(statement.names) > 1:
-        message = "a for statement over one range binds one name"
-        expressions.report("types", message, statement.span, "one name", "AMB-LANG-28", "nest two loops")
-    index = dtype("int32")
-    step = as_number(statement.step) if statement.step else None
-    if step and isinstance(step.literal, s.IntLiteral) and not step.literal.text.strip("0") and statement.step:
-        expressions.report("types", "the step is 0", statement.step.span, "a step other than 0", "AMB-LANG-29")
-    ends = [expressions.lower(end, index) for end in (statement.start, statement.stop)]
-    one = s.IntLiteral(statement.span, "1")
-    ends.append(expressions.lower(statement.step or one, index))
-    names = _carried(scope, statement.body, hidden=statement.names)
-    inside = scope.inner()
-    arguments = _enter(inside, scope, names)
-    for name in statement.names[:1]:
-        counter = inside.value(name, Scalar(index))
-        inside.declare(name, statement.span, counter, counter.type)
-        arguments = (counter, *arguments)
-    lower_block(inside, statement.body)
-    _check_unchanged(scope, inside, names, statement.span)
-    start, stop, by = ends
-    if start is None or stop is None or by is None:
-        return
-    before = tuple(_value(scope, name) for name in names)
-    body = _yielding(inside, arguments, names)
-    results = scope.build(For, (start, stop, by, *before), statement.span, regions=(body,))
-    _leave(scope, inside, names, results)
-
-
-def lower_while(expressions: Expressions, statement: s.While, lower_block: LowerBlock) -> None:
-    """Lower a loop on a condition, which is computed anew before each turn."""
-    scope = expressions.scope
-    names = _carried(scope, statement.body, hidden=())
-    testing, inside = scope.inner(), scope.inner()
-    tested = _enter(testing, scope, names)
-    condition = replace(expressions, scope=testing).lower(statement.condition)
-    if condition is not None and condition.type != Scalar(dtype("bool")):
-        _refuse_condition(expressions, condition.type, statement.condition.span)
-        condition = None
-    arguments = _enter(inside, scope, names)
-    lower_block(inside, statement.body)
-    _check_unchanged(scope, inside, names, statement.span)
-    if condition is None:
-        return
-    before = tuple(_value(scope, name) for name in names)
-    blocks = (testing.block(tested, (condition,)), _yielding(inside, arguments, names))
-    results = scope.build(While, before, statement.span, regions=blocks)
-    _leave(scope, inside, names, results)
 
 
 def _carried(scope: Scope, body: s.Block, hidden: tuple[str, ...]) -> list[str]:
@@ -318,30 +237,23 @@ ReturnLowering = Callable[["Statements", s.Return], None]
 
 
 @dataclass(frozen=True)
-class Setting:
-    """The settings that the statements of one function share."""
+class Statements:
+    """The lowering of one block's statements into its scope."""
 
+    scope: Scope
     around: Surroundings
     meshes: Mapping[str, Mesh]
     give_back: ReturnLowering
     kernel: bool
 
-
-@dataclass(frozen=True)
-class Statements:
-    """The lowering of one block's statements into its scope."""
-
-    scope: Scope
-    setting: Setting
-
     @property
     def expressions(self) -> Expressions:
         """Expressions of this block."""
-        return Expressions(self.scope, self.setting.around)
+        return Expressions(self.scope, self.around)
 
-    def _inner_block(self, scope: Scope, block: s.Block) -> None:
+    def _inner(self, scope: Scope, block: s.Block) -> None:
         """Lower the statements of a block within this one into its own scope."""
-        Statements(scope, self.setting).block(block)
+        replace(self, scope=scope).block(block)
 
     def block(self, block: s.Block) -> None:
         """Lower every statement in order; check unreachable ones, and warn about them once."""
@@ -362,13 +274,13 @@ class Statements:
             case s.CallStatement():
                 self._call(statement.call, first)
             case s.If():
-                lower_if(self.expressions, statement, self._inner_block)
+                self._if(statement)
             case s.For():
-                lower_for(self.expressions, statement, self._inner_block)
+                self._for(statement)
             case s.While():
-                lower_while(self.expressions, statement, self._inner_block)
+                self._while(statement)
             case s.Return():
-                self.setting.give_back(self, statement)
+                self.give_back(self, statement)
             case s.Barrier():
                 self.scope.emit(Barrier(label=statement.label or ""), (), statement.span)
             case s.Assert():
@@ -379,8 +291,84 @@ class Statements:
     def resolve(self, type_: s.TypeExpr) -> Type | None:
         """Return the type that an annotation names; None after a reported error."""
         with self.scope.findings.refusals(type_.span):
-            return resolve_type(type_, self.setting.around.aliases)
+            return resolve_type(type_, self.around.aliases)
         return None
+
+    # Control flow
+
+    def _if(self, statement: s.If) -> None:
+        """Lower an if with or without else; names that its branches assign are its results."""
+        scope, expressions = self.scope, self.expressions
+        condition = expressions.lower(statement.condition)
+        branches = then, otherwise = scope.inner(), scope.inner()
+        self._inner(then, statement.then)
+        if statement.otherwise is not None:
+            self._inner(otherwise, statement.otherwise)
+        open_branches = [branch for branch in branches if branch.exit is None]
+        names = list(dict.fromkeys(name for branch in open_branches for name in branch.rebound))
+        merged = {name: _merged(scope, name, open_branches) for name in names}
+        carried = [name for name in names if merged[name] is not None]
+        types = tuple(type_ for type_ in merged.values() if type_ is not None)
+        if condition is not None and isinstance(condition.type, Tensor):
+            _refuse_condition(expressions, condition.type, statement.condition.span)
+            condition = None
+        if condition is not None:
+            blocks = tuple(_yielding(branch, (), carried) for branch in branches)
+            results = scope.build(If, (condition,), statement.span, regions=blocks, returns=types)
+            for name, value in zip(carried, results or (None,) * len(carried), strict=True):
+                scope.assign(name, value)
+        if not open_branches:
+            scope.leave("unreachable")
+
+    def _for(self, statement: s.For) -> None:
+        """Lower a loop over a range; its variable is int32, and names it assigns are carried from turn to turn."""
+        scope, expressions = self.scope, self.expressions
+        if len(statement.names) > 1:
+            message = "a for statement over one range binds one name"
+            expressions.report("types", message, statement.span, "one name", "AMB-LANG-28", "nest two loops")
+        index = dtype("int32")
+        step = as_number(statement.step) if statement.step else None
+        if step and isinstance(step.literal, s.IntLiteral) and not step.literal.text.strip("0") and statement.step:
+            expressions.report("types", "the step is 0", statement.step.span, "a step other than 0", "AMB-LANG-29")
+        ends = [expressions.lower(end, index) for end in (statement.start, statement.stop)]
+        one = s.IntLiteral(statement.span, "1")
+        ends.append(expressions.lower(statement.step or one, index))
+        names = _carried(scope, statement.body, hidden=statement.names)
+        inside = scope.inner()
+        arguments = _enter(inside, scope, names)
+        for name in statement.names[:1]:
+            counter = inside.value(name, Scalar(index))
+            inside.declare(name, statement.span, counter, counter.type)
+            arguments = (counter, *arguments)
+        self._inner(inside, statement.body)
+        _check_unchanged(scope, inside, names, statement.span)
+        start, stop, by = ends
+        if start is None or stop is None or by is None:
+            return
+        before = tuple(_value(scope, name) for name in names)
+        body = _yielding(inside, arguments, names)
+        results = scope.build(For, (start, stop, by, *before), statement.span, regions=(body,))
+        _leave(scope, inside, names, results)
+
+    def _while(self, statement: s.While) -> None:
+        """Lower a loop on a condition, which is computed anew before each turn."""
+        scope, expressions = self.scope, self.expressions
+        names = _carried(scope, statement.body, hidden=())
+        testing, inside = scope.inner(), scope.inner()
+        tested = _enter(testing, scope, names)
+        condition = replace(expressions, scope=testing).lower(statement.condition)
+        if condition is not None and condition.type != Scalar(dtype("bool")):
+            _refuse_condition(expressions, condition.type, statement.condition.span)
+            condition = None
+        arguments = _enter(inside, scope, names)
+        self._inner(inside, statement.body)
+        _check_unchanged(scope, inside, names, statement.span)
+        if condition is None:
+            return
+        before = tuple(_value(scope, name) for name in names)
+        blocks = (testing.block(tested, (condition,)), _yielding(inside, arguments, names))
+        results = scope.build(While, before, statement.span, regions=blocks)
+        _leave(scope, inside, names, results)
 
     # Variables
 
@@ -420,7 +408,7 @@ class Statements:
         self.scope.assign(assign.name, updated[0] if updated else None)
 
     def _refuse_unknown(self, assign: s.Assign) -> None:
-        constant = assign.name in self.setting.around.constants
+        constant = assign.name in self.around.constants
         remedy = "declare a variable with let" if constant else did_you_mean(assign.name, self.scope.visible())
         what = f"{assign.name!r} is a constant of the module" if constant else f"unknown name {assign.name!r}"
         self._refuse(what, assign.span, "LANG-02.3-19", remedy or f"declare it: let {assign.name}: ... = ...;")
@@ -438,11 +426,11 @@ class Statements:
             case ("schedule", *_):
                 lower_schedule(self.expressions, call)
             case ("dist", *_):
-                lower_dist_statement(self.expressions, call, self.setting.meshes)
+                lower_dist_statement(self.expressions, call, self.meshes)
             case ("numerics", *_):
                 self._profile(call, first)
             case _:
-                self.setting.around.call(self.expressions, call, "")
+                self.around.call(self.expressions, call, "")
 
     def _profile(self, call: s.Call, first: bool) -> None:
         """Lower `numerics.profile("strict");` at the head of a block (AMB-LANG-51, AMB-LANG-111)."""
