@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
 import json
@@ -12,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -181,10 +180,11 @@ def perform(order: str, *, module: str, run: str) -> bytes:
         folder = Path(name)
         (folder / ORDER).write_text(order, encoding="ascii")
         command = [sys.executable, "-m", __name__, module, name]
-        with (folder / OUTPUT).open("wb") as output, _started(command, output.fileno(), run) as process:
-            if process is not None:
-                process.wait()
-        return answer_bytes(folder, _address())
+        with (folder / OUTPUT).open("wb") as output:
+            _supervise(command, output.fileno(), run)
+        from distributed import get_worker
+
+        return answer_bytes(folder, get_worker().address)
 
 
 def stop(run: str) -> None:
@@ -195,35 +195,25 @@ def stop(run: str) -> None:
             _close_input(process)
 
 
-@contextlib.contextmanager
-def _started(command: list[str], output: int, run: str) -> Iterator[subprocess.Popen[bytes] | None]:
-    """Yield a process whose open standard input shows that this one is alive; None if the run was stopped."""
+def _supervise(command: list[str], output: int, run: str) -> None:
+    """Wait for a process whose open standard input shows that this one is alive; start none if the run was stopped."""
     with _LOCK:
         if run in _STOPPED:
-            process = None
-        else:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT)
-            _RUNNING.setdefault(run, []).append(process)
+            return
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT)
+        _RUNNING.setdefault(run, []).append(process)
     try:
-        yield process
+        process.wait()
     finally:
-        if process is not None:
-            with _LOCK:
-                _close_input(process)
-                _RUNNING[run].remove(process)
-            process.wait()
+        with _LOCK:
+            _close_input(process)
+            _RUNNING[run].remove(process)
+        process.wait()
 
 
 def _close_input(process: subprocess.Popen[bytes]) -> None:
     if process.stdin is not None:
         process.stdin.close()
-
-
-def _address() -> str:
-    """Return the address of this worker, which messages name."""
-    from distributed import get_worker
-
-    return str(get_worker().address)
 
 
 # The process between a worker and the process that does a unit: no process of the unit outlives the worker.
