@@ -6,6 +6,7 @@ import argparse
 import shlex
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -126,11 +127,8 @@ def serve_implementation(arguments: argparse.Namespace) -> int:
     except ImplementationUnavailable as error:
         print_error(error)
         return 2
-    try:
+    with closing(adapter) if isinstance(adapter, PassingAdapter) else nullcontext():
         return serve(adapter)
-    finally:
-        if isinstance(adapter, PassingAdapter):
-            adapter.close()
 
 
 # `tessera-conformance smoke`: one small question of each kind for the claimed documents and features, and its answer.
@@ -310,11 +308,8 @@ def smoke(arguments: argparse.Namespace) -> int:
     if len(named) != 1:
         print_error(error_text("smoke", f"{len(named)} implementations are named", f"one, --impl and one of {FORMS}"))
         return UNUSABLE
-    session = Session(locate(named[0], arguments.compiler), arguments.deadline, arguments.deadline)
-    try:
+    with closing(Session(locate(named[0], arguments.compiler), arguments.deadline, arguments.deadline)) as session:
         return _smoke(session, via_of(named[0], arguments.via))
-    finally:
-        session.close()
 
 
 def _smoke(session: Session, via: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -69,15 +70,11 @@ def _allows(option: Any) -> bool:
     if option.impl == "reference":
         return True
     try:
-        session = Session(locate(option.impl, option.compiler), option.deadline, option.start_deadline)
+        transport = locate(option.impl, option.compiler)
+        with closing(Session(transport, option.deadline, option.start_deadline)) as session:
+            hello = session.open()
     except ImplementationUnavailable:
         return False  # the run reports it
-    try:
-        hello = session.open()
-    except ImplementationUnavailable:
-        return False
-    finally:
-        session.close()
     return not isinstance(hello, Fault) and hello.message.get("parallel") is True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -52,11 +53,8 @@ def _greet(settings: Mapping[str, Any], answers: AnswerWriter) -> None:
     except ImplementationUnavailable as error:
         answers.write("refusal", str(error))
         return
-    session = Session(transport, settings["deadline"], settings["start-deadline"])
-    try:
+    with closing(Session(transport, settings["deadline"], settings["start-deadline"])) as session:
         answers.write("greeting", greeting(session.open()))
-    finally:
-        session.close()
 
 
 class ReportWriter:

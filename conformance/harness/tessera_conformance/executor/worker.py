@@ -123,14 +123,6 @@ class NoAnswer(ValueError):
     """Bytes that are no answers of a unit; has the reason."""
 
 
-def answer_bytes(folder: Path, worker: str) -> bytes:
-    """Return the answers of a unit whose process has ended: lines of JSON, the first of which names the worker.
-
-    Answers travel as JSON because unpickling may run any code."""
-    path = folder / ANSWERS
-    return json.dumps(["worker", worker]).encode() + b"\n" + (path.read_bytes() if path.exists() else b"")
-
-
 def read_answer(data: object) -> Answer:
     """Return the answer that a worker sent. Raises `NoAnswer`."""
     if not isinstance(data, bytes):
@@ -184,7 +176,9 @@ def perform(order: str, *, module: str, run: str) -> bytes:
             _supervise(command, output.fileno(), run)
         from distributed import get_worker
 
-        return answer_bytes(folder, get_worker().address)
+        path = folder / ANSWERS  # lines of JSON, since unpickling may run any code; the first one names the worker
+        named = json.dumps(["worker", get_worker().address]).encode() + b"\n"
+        return named + (path.read_bytes() if path.exists() else b"")
 
 
 def stop(run: str) -> None:
