@@ -434,10 +434,8 @@ class _Process:
         """End the process and all its descendants."""
         self._family.end()
         self._drain.join(timeout=1.0)
-        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        with contextlib.suppress(OSError), self._popen:
+            pass  # closes the pipes
 
 
 def ending(code: int) -> str:

@@ -43,12 +43,6 @@ MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(TESS_\w+)[ \t]+(\S[^\n]*)$", re.
 ENUMERATION = re.compile(r"\benum\b[^{;]*\{([^}]*)\}", re.S)
 
 
-def found_header(library: str) -> Path | None:
-    """Return the path of the header beside a library, in `../include` or in `include`."""
-    folder = Path(library).resolve().parent
-    return next((path for place in PLACES if (path := folder / place / NAME).is_file()), None)
-
-
 def constants(text: str) -> dict[str, int]:
     """Return the enumerators and macros `TESS_...` that are whole numbers, without those that cannot be evaluated."""
     from cffi import FFI, CDefError, FFIError  # takes half a second, and few processes need it
@@ -110,7 +104,9 @@ def read_options(place: str, label: str) -> CabiOptions:
 
 
 def _header(stated: str | None, library: str, label: str) -> str | None:
-    path = Path(stated) if stated is not None else found_header(library)
+    folder = Path(library).resolve().parent
+    beside = [folder / place / NAME for place in PLACES if (folder / place / NAME).is_file()]
+    path = Path(stated) if stated is not None else next(iter(beside), None)
     if path is None:
         return None
     try:
