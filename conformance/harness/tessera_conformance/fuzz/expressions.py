@@ -546,7 +546,6 @@ _elementwise(1, "tensor-ops", "relu")
 
 @production(_is_reduced, 3, "reductions")
 def _reduction(make: Expressions, type_: Type, typed: bool) -> t.Expr:
-    """Return a reduction to the given type: over an additional axis, or over a kept axis of extent 1."""
     operand, attributes = _reduced(make, type_)
     return make.op(make.choose.pick(REDUCTIONS[kind_of(type_.dtype)]), operand, **attributes)
 
@@ -558,19 +557,15 @@ def _largest(make: Expressions, type_: Type, typed: bool) -> t.Expr:
 
 
 def _reduced(make: Expressions, type_: Type) -> tuple[Type, dict[str, object]]:
-    """Return the operand of a reduction to the type, and its attributes."""
+    """Return the operand of a reduction to the type, over an additional axis or a kept one, and its attributes."""
     choose = make.choose
     extent = choose.between(1, 4)
     ones = [place for place, size in enumerate(type_.shape) if size == 1]
-    keepdims: bool | None = True
-    if ones and choose.below(2):
-        axis, rank = choose.pick(ones), len(type_.shape)
-        shape = (*type_.shape[:axis], extent, *type_.shape[axis + 1 :])
-    else:
-        axis, rank = choose.below(len(type_.shape) + 1), len(type_.shape) + 1
-        shape = (*type_.shape[:axis], extent, *type_.shape[axis:])
-        keepdims = False if choose.chance(4) else None
-    written = axis - rank if choose.chance(3) else axis
+    kept = bool(ones and choose.below(2))
+    axis = choose.pick(ones) if kept else choose.below(len(type_.shape) + 1)
+    keepdims = kept or (False if choose.chance(4) else None)
+    shape = (*type_.shape[:axis], extent, *type_.shape[axis + kept :])
+    written = axis - len(shape) if choose.chance(3) else axis
     return Type(type_.dtype, shape), {"axis": written, "keepdims": keepdims}
 
 

@@ -129,11 +129,9 @@ def order_departure(masks: Masks, declared: Tree) -> Departure | None:
         if stop.pair is None:
             raise
         i, j = stop.pair
-        joint = [
-            leaves for node in declared.nodes() if {i, j} <= (leaves := {leaf for child in node for leaf in child})
-        ]
-        size, found = len(joint[0]), stop.reason
-        meets = stop.reason
+        subtrees = ({leaf for child in node for leaf in child} for node in declared.nodes())
+        size = len(next(leaves for leaves in subtrees if {i, j} <= leaves))
+        found = meets = stop.reason
     sentence = f"leaves {i} and {j}: declared to be joined in a subtree of {size} leaves, but {meets}"
     inputs = inputs_json(masks.box, *masks.words(i, j))
     return Departure("order", sentence, {"pair": [i, j], "declared": size, "found": found, "inputs": inputs})
