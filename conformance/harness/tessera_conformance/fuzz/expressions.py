@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -122,20 +122,21 @@ class Variable:
     limit: int | None = None
 
 
-@dataclass
 class Surroundings:
-    """The names that the module offers to its functions."""
+    """The names that the module offers to its functions, and the source of its decisions."""
 
-    features: frozenset[str]
-    names: Names
-    aliases: dict[Type, str] = field(default_factory=dict)
-    constants: dict[str, Variable] = field(default_factory=dict)
-    functions: list[Function] = field(default_factory=list)
-    results: dict[str, Type] = field(default_factory=dict)
-    """The type of a function's result, annotated or inferred, where it has exactly one."""
-    mesh: Mesh | None = None
-    communicates: bool = False
-    """True if a function generated so far contains a collective, directly or through calls."""
+    def __init__(self, chooser: Chooser, features: Collection[str]) -> None:
+        self.choose = chooser
+        self.features = frozenset(features)
+        self.names = Names(chooser)
+        self.aliases: dict[Type, str] = {}
+        self.constants: dict[str, Variable] = {}
+        self.functions: list[Function] = []
+        self.results: dict[str, Type] = {}
+        """The type of a function's result, annotated or inferred, where it has exactly one."""
+        self.mesh: Mesh | None = None
+        self.communicates = False
+        """True if a function generated so far contains a collective, directly or through calls."""
 
     def has(self, feature: str) -> bool:
         """True if the implementation claims a feature; "" stands for the core, which it always has."""
@@ -145,9 +146,9 @@ class Surroundings:
 class Scope:
     """Names in scope, innermost block last, and parameters that are added on demand."""
 
-    def __init__(self, around: Surroundings, chooser: Chooser, *, in_kernel: bool = False) -> None:
+    def __init__(self, around: Surroundings, *, in_kernel: bool = False) -> None:
         self.around = around
-        self.choose = chooser
+        self.choose = chooser = around.choose
         self.in_kernel = in_kernel
         self.parameters: dict[str, Variable] = {}
         self.frames: list[dict[str, Variable | None]] = [dict(around.constants), {}]
@@ -261,8 +262,8 @@ def production(applies: Callable[[Type], bool], weight: int, feature: str = "") 
 class Expressions(Scope):
     """Makes expressions over a scope; `budget` limits the number of operators in the following ones."""
 
-    def __init__(self, around: Surroundings, chooser: Chooser, *, in_kernel: bool = False) -> None:
-        super().__init__(around, chooser, in_kernel=in_kernel)
+    def __init__(self, around: Surroundings, *, in_kernel: bool = False) -> None:
+        super().__init__(around, in_kernel=in_kernel)
         self.budget = 0
         self._applicable: dict[Type, list[Production]] = {}
 

@@ -402,18 +402,16 @@ def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgr
     """Return a legal program of the core and the given features."""
     spelling = chooser.below(6)
     module_names = Names(chooser)
-    around = Surroundings(frozenset(features), Names(chooser))
-    maker = _ModuleMaker(chooser, around)
+    maker = _ModuleMaker(chooser, features)
     modules = [maker.module(module_names.fresh(t.MODULES))]
-    ranks = prod(around.mesh.extents) if around.mesh and around.communicates else 0
+    ranks = prod(maker.mesh.extents) if maker.mesh and maker.communicates else 0
     if chooser.chance(8):
-        other = _ModuleMaker(chooser, Surroundings(frozenset(features), Names(chooser)))
-        modules.append(other.module(module_names.fresh(t.MODULES)))
+        modules.append(_ModuleMaker(chooser, features).module(module_names.fresh(t.MODULES)))
     program = tuple(modules)
     text = render(program, Style(chooser=chooser, respelled=spelling > 0))
     source = odd(text, chooser) if spelling == 5 else text
     main = maker.main
-    if main is None or (ranks and not around.has("mesh-execution")):
+    if main is None or (ranks and not maker.has("mesh-execution")):
         return GeneratedProgram(program, source, "", {}, ())
     functions = [function for module in modules for function in module.declarations if isinstance(function, t.Function)]
     alone = [function.name for function in functions].count(main.name) == 1
@@ -424,7 +422,7 @@ def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgr
         parameter.name: input_for(parameter.type.dtype, _shape(parameter.type, sizes) or (), chooser)
         for parameter in main.parameters
     }
-    outputs = tuple(Output(type_.dtype, _shape(type_, sizes)) for type_ in maker.results)
+    outputs = tuple(Output(type_.dtype, _shape(type_, sizes)) for type_ in maker.main_results)
     return GeneratedProgram(program, source, function, inputs, outputs, ranks)
 
 
@@ -434,20 +432,19 @@ def _shape(type_: t.Type, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
     return None if None in shape else tuple(extent for extent in shape if extent is not None)
 
 
-class _ModuleMaker:
-    """Makes one module; `main` is its last func, or its kernel, and `results` the types of its results."""
+class _ModuleMaker(Surroundings):
+    """Makes one module; `main` is its last func, or its kernel, and `main_results` the types of its results."""
 
-    def __init__(self, chooser: Chooser, around: Surroundings) -> None:
-        self.choose = chooser
-        self.around = around
+    def __init__(self, chooser: Chooser, features: Collection[str]) -> None:
+        super().__init__(chooser, features)
         self.main: t.Function | None = None
-        self.results: tuple[t.Type, ...] = ()
+        self.main_results: tuple[t.Type, ...] = ()
         self._profile = chooser.pick(("", "", "", "", "strict", "deterministic"))
 
     def module(self, name: str) -> t.Module:
         """Return aliases, meshes and constants, then functions, each before its callers (AMB-LANG-50, -97)."""
         before = self._before()
-        functions = self.around.functions
+        functions = self.functions
         another = True
         while another:
             start = self.choose.place()
@@ -459,16 +456,16 @@ class _ModuleMaker:
             functions = [*functions, self.kernel()]
             if self.choose.below(2):  # execute it instead; its tensor parameters are its results (AMB-LANG-150)
                 self.main = functions[-1]
-                self.results = tuple(parameter.type for parameter in self.main.parameters if parameter.type.shape)
+                self.main_results = tuple(parameter.type for parameter in self.main.parameters if parameter.type.shape)
         return t.Module(name, [*before, *functions])
 
     def _before(self) -> list[t.Decl]:
         declarations: list[t.Decl] = []
         if self.choose.chance(10):
-            axes = tuple(self.around.names.fresh(t.AXES) for _ in range(self.choose.between(1, 2)))
+            axes = tuple(self.names.fresh(t.AXES) for _ in range(self.choose.between(1, 2)))
             extents = tuple(self.choose.pick((2, 3, 1)) for _ in axes)
-            self.around.mesh = t.Mesh(self.around.names.fresh(t.MESHES), axes, extents)
-            declarations.append(self.around.mesh)
+            self.mesh = t.Mesh(self.names.fresh(t.MESHES), axes, extents)
+            declarations.append(self.mesh)
         start = self.choose.place()
         while len(declarations) < MOST_BEFORE and self.choose.chance(3):
             declarations.append(self._constant() if self.choose.below(2) else self._alias())
@@ -478,9 +475,9 @@ class _ModuleMaker:
 
     def _constant(self) -> t.Let:
         """Return a scalar made of literals and earlier constants, or a tensor of zeros."""
-        scope = Scope(self.around, self.choose)
+        scope = Scope(self)
         dtype = scope.dtype()
-        name = self.around.names.fresh(t.VALUES)
+        name = self.names.fresh(t.VALUES)
         if self.choose.chance(4):
             type_ = t.Type(dtype, (2, self.choose.between(1, 3)))
             value: t.Expr = type_
@@ -490,40 +487,40 @@ class _ModuleMaker:
             before = scope.of_type(type_)
             if before and self.choose.below(2):
                 value = t.Binary(self.choose.pick("+*"), t.Var(self.choose.pick(before).name), value)
-        self.around.constants[name] = Variable(name, type_, assignable=False)
+        self.constants[name] = Variable(name, type_, assignable=False)
         return t.Let(name, scope.spelled(type_), value)
 
     def _alias(self) -> t.Alias:
-        name = self.around.names.fresh(t.TYPES)
+        name = self.names.fresh(t.TYPES)
         if self.choose.chance(5):
             return t.Alias(name, self.choose.pick(OTHER_TYPES))
-        type_ = Scope(self.around, self.choose).type()
+        type_ = Scope(self).type()
         if not type_.is_static:
             type_ = t.Type(type_.dtype)
-        self.around.aliases.setdefault(type_, name)
+        self.aliases.setdefault(type_, name)
         return t.Alias(name, type_)
 
     # Functions
 
     def func(self) -> t.Function:
         """Return a func with a result of an annotated or inferred type, several results, or none."""
-        name = self.around.names.fresh(t.FUNCTIONS)
-        body = Body(self.around, self.choose)
+        name = self.names.fresh(t.FUNCTIONS)
+        body = Body(self)
         statements = [*self._profile_statement(), *body.block(3)]
         kind = self.choose.pick(("annotated", "annotated", "several", "annotated", "inferred", "nothing"))
         count = {"several": self.choose.between(2, 3), "nothing": 0}.get(kind, 1)
-        self.results = tuple(self._result_type(body) for _ in range(count))
+        self.main_results = tuple(self._result_type(body) for _ in range(count))
         statements += self._returns(body, kind == "annotated")
         result = body.spelled(self._annotation(body)) if kind == "annotated" else None
         parameters = self._with_defaults(body)
         if count == 1:
-            self.around.results[name] = self.results[0] if result is None else result
+            self.results[name] = self.main_results[0] if result is None else result
         return t.Function(name, parameters, result, self._attributes(), statements)
 
     def kernel(self) -> t.Function:
         """Return a kernel, which stores its results in its parameters (AMB-LANG-98)."""
-        name = self.around.names.fresh(t.FUNCTIONS)
-        body = Body(self.around, self.choose, in_kernel=True)
+        name = self.names.fresh(t.FUNCTIONS)
+        body = Body(self, in_kernel=True)
         type_ = t.Type(body.dtype(), (self.choose.between(1, 3), 2))
         output = body.parameter(type_)
         assert output is not None
@@ -540,7 +537,7 @@ class _ModuleMaker:
 
     def _annotation(self, scope: Scope) -> t.Type:
         """Return the type of the result, sometimes with an unknown dimension instead (AMB-LANG-123)."""
-        (type_,) = self.results
+        (type_,) = self.main_results
         if not type_.shape or not self.choose.chance(12):
             return type_
         forgotten = tuple(scope.unknown() if self.choose.below(2) else extent for extent in type_.shape)
@@ -550,9 +547,9 @@ class _ModuleMaker:
         """Return the end of a body: a return, sometimes one in a branch before it, or one in each of two branches."""
 
         def last() -> t.Stmt:
-            return t.Return(tuple(body.value(type_, typed) for type_ in self.results))
+            return t.Return(tuple(body.value(type_, typed) for type_ in self.main_results))
 
-        if not self.results:
+        if not self.main_results:
             return [t.Return(())] if self.choose.chance(3) else []
         if not self.choose.chance(6):
             return [last()]
@@ -575,7 +572,7 @@ class _ModuleMaker:
 
     def _profile_statement(self) -> list[t.Stmt]:
         """Return the profile of the module's functions, at the head of a body (AMB-LANG-51)."""
-        if not self._profile or not self.around.has("annotations") or not self.choose.chance(4):
+        if not self._profile or not self.has("annotations") or not self.choose.chance(4):
             return []
         return [t.Raw(f'numerics.profile("{self._profile}");')]
 
