@@ -164,15 +164,11 @@ class Kernel:
 class Program:
     """A program under construction; `form` is its JSON form so far."""
 
+    form: dict[str, Any]
+
     def __init__(self, name: str) -> None:
-        self.form: dict[str, Any] = {
-            "name": name,
-            "kernels": [],
-            "schedule": {},
-            "csp": {"channels": [], "processes": []},
-            "symbols": [],
-            "tensors": [],
-        }
+        csp: dict[str, Any] = {"channels": [], "processes": []}
+        self.form = {"name": name, "kernels": [], "schedule": {}, "csp": csp, "symbols": [], "tensors": []}
         self._bodies: list[list[dict[str, Any]]] = []
 
     # declarations

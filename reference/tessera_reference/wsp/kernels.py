@@ -135,17 +135,14 @@ class Kernel:
         for kind in ("tensor", "scalar"):
             names = [name for name, other in self.parameters.items() if other == kind]
             places |= {name: (kind, place) for place, name in enumerate(names)}
-        return [
-            (
-                instruction.op,
-                places[instruction.destination][1],
-                [
-                    ("constant", operand.constant or 0) if operand.parameter is None else places[operand.parameter]
-                    for operand in instruction.operands
-                ],
-            )
-            for instruction in self.payload.instructions
-        ]
+        code = []
+        for instruction in self.payload.instructions:
+            operands = [
+                ("constant", operand.constant or 0) if operand.parameter is None else places[operand.parameter]
+                for operand in instruction.operands
+            ]
+            code.append((instruction.op, places[instruction.destination][1], operands))
+        return code
 
 
 def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str) -> None:

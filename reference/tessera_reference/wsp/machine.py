@@ -138,12 +138,10 @@ class Agenda:
         """True if an event happens now."""
         return bool(self.events) and self.events[0][0] == self.now
 
-    def due(self) -> Sequence[tuple[int, int]]:
-        """Remove the events that happen now. Return their kinds and numbers, in order."""
-        due = []
+    def due(self) -> Iterator[tuple[int, int]]:
+        """Remove the events that happen now, none of which adds another; yield their kinds and numbers, in order."""
         while self.is_due():
-            due.append(heappop(self.events)[1:])
-        return due
+            yield heappop(self.events)[1:]
 
 
 # A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served.
@@ -210,18 +208,14 @@ class ChannelState:
     def producer_closes(self) -> None:
         """One producer fewer; after the last the channel is closed, which is seen after the latency (AMB-WSP-40)."""
         self.producers -= 1
-        if self.producers == 0:
-            if self.latency:
-                self.agenda.after(self.latency, CLOSE_SEEN, self.index)
-            else:
-                self.close_seen()
+        if self.producers == 0 and self.latency:
+            self.agenda.after(self.latency, CLOSE_SEEN, self.index)
+        elif self.producers == 0:
+            self.close_seen()
 
     def token_seen(self) -> None:
         """Tokens may have become visible."""
-        while self.takers:
-            value = self._visible_token()
-            if value is None:
-                return
+        while self.takers and (value := self._visible_token()) is not None:
             self.deliver(heappop(self.takers)[1:], value)
 
     def close_seen(self) -> None:
@@ -445,8 +439,7 @@ class Machine:
         for channel in site.signals:
             process.signalling[channel] = process.signalling.get(channel, 0) + 1
         for channel in site.waits:
-            token = self.channels[channel].take((TASK, number))
-            if token is not None:
+            if (token := self.channels[channel].take((TASK, number))) is not None:
                 self._deliver((TASK, number), token)
         self._one_less(task)
         return None

@@ -150,16 +150,11 @@ def _process(package: Package, process: Process) -> str:
         return row(f".kind = {stated.op.upper()}", f".path = {text(path)}", *values)
 
     def value(member: int | CallSite | Body | Expression | None, path: str) -> str:
-        match member:
-            case None:
-                return "NONE"
-            case int():
-                return str(member)
-            case CallSite():
-                return _site(member)
-            case tuple():
-                return body(member, path)
-        return _value(member)
+        if isinstance(member, tuple):
+            return body(member, path)
+        if member is None or isinstance(member, int):
+            return "NONE" if member is None else str(member)
+        return _site(member) if isinstance(member, CallSite) else _value(member)
 
     return row(text(process.name), body(process.body, "body"), row(table("uint32_t", process.produces)))
 

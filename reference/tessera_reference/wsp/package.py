@@ -317,11 +317,9 @@ def walk(body: Body, path: str) -> Iterator[tuple[str, Statement]]:
     for place, statement in enumerate(body):
         at = f"{path}/{place}"
         yield at, statement
-        if isinstance(statement, statements.Scope | statements.Consume | statements.Repeat):
-            yield from walk(statement.body, f"{at}/body")
-        elif isinstance(statement, statements.Cond):
-            yield from walk(statement.then, f"{at}/then")
-            yield from walk(statement.otherwise, f"{at}/otherwise")
+        for part in ("body", "then", "otherwise"):
+            if inner := getattr(statement, part, ()):
+                yield from walk(inner, f"{at}/{part}")
 
 
 # The streams of a program for aie (section 6.4): processes, and an edge for each channel between two of them. A channel

@@ -310,13 +310,8 @@ class Run:
         state: dict[str, Any] = {"outcome": self.outcome, "statistics": machine.statistics()}
         state |= {"steps": self._processes.steps, "progress": machine.progress()}
         if self.error is not None:
-            state["error"] = {
-                "code": self.error.code,
-                "process": self.error.process,
-                "statement": self.error.statement,
-                "time": machine.agenda.now,
-                "message": self.error.problem,
-            }
+            error = {name: getattr(self.error, name) for name in ("code", "process", "statement")}
+            state["error"] = error | {"time": machine.agenda.now, "message": self.error.problem}
         if self.outcome in ("running", "deadlock"):
             state["waiting"] = machine.waiting_state()
         return state

@@ -106,7 +106,7 @@ struct Machine {
     Channel *channels;
     Worker *workers;
     Task tasks; /* the head of the list of those in flight */
-    Vector due, free_tasks, found, assignments;
+    Vector free_tasks, found, assignments;
     Task **writers; /* in flight, by tensor */
     Vector *readers;
     u64 mark, scopes, task_input, key_input;

@@ -81,7 +81,8 @@ static void set(Machine *m, const char *option, const char *value) {
 }
 
 static bool run(const ProgramInfo *info, int count, char **arguments) {
-    Machine *m = wsp_prepared(info);
+    Machine machine, *m = &machine;
+    wsp_prepare(m, info);
     for (int place = 1; place < count; place++) {
         if (strcmp(arguments[place], "--observe") == 0) {
             m->observed = true;

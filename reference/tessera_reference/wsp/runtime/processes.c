@@ -57,13 +57,9 @@ static u64 wsp_worker(Machine *m, u64 task, u64 key) {
 
 typedef struct { const TensorInfo *info; uint8_t *data; unsigned width; } Elements;
 
-static Elements elements_of(Machine *m, uint32_t tensor) {
+static Elements elements(Machine *m, uint32_t tensor) {
     const TensorInfo *info = &m->info->tensors[tensor];
     return (Elements){info, m->tensors[tensor], (unsigned)(info->bytes / info->count)};
-}
-
-static Elements elements(Machine *m, const Site *site, u64 place) {
-    return elements_of(m, site->tensors.items[place]);
 }
 
 static bool is_float(const Elements *e) { return e->info->dtype == FP32 || e->info->dtype == FP64; }
@@ -106,7 +102,8 @@ static u64 element_bits(const Elements *e, u64 value) {
 typedef struct { bool is_tensor; Elements tensor; u64 bits; } Source;
 
 static Source source(Machine *m, const Site *site, const u64 *scalars, const Operand *operand, const Elements *like) {
-    if (operand->kind == OF_TENSOR) return (Source){.is_tensor = true, .tensor = elements(m, site, operand->value)};
+    if (operand->kind == OF_TENSOR)
+        return (Source){.is_tensor = true, .tensor = elements(m, site->tensors.items[operand->value])};
     return (Source){.bits = element_bits(like, operand->kind == OF_SCALAR ? scalars[operand->value] : operand->value)};
 }
 
@@ -135,7 +132,7 @@ static u64 sum(const Elements *d, const Elements *terms) {
 }
 
 static void apply(Machine *m, const Site *site, const u64 *scalars, const Instruction *instruction) {
-    Elements d = elements(m, site, instruction->destination);
+    Elements d = elements(m, site->tensors.items[instruction->destination]);
     Source a = source(m, site, scalars, &instruction->operands[0], &d);
     Source b = source(m, site, scalars, &instruction->operands[1], &d);
     if (instruction->op == KERNEL_SUM) {
@@ -259,7 +256,7 @@ static bool await_own(Machine *m, Process *p) {
 }
 
 static bool load(Machine *m, Process *p, const Statement *s) {
-    Elements e = elements_of(m, s->tensor);
+    Elements e = elements(m, s->tensor);
     if (p->phase++ == 0) {
         p->operands[1] = wsp_value(m, s->element);
         if (!await_tensors(m, p, (List){1, &s->tensor}, (List){0, NULL})) return false;

@@ -32,33 +32,31 @@ static void print_times(const Machine *m) {
     wsp_print("}");
 }
 
-/* A stall that lasts; its cycles up to now are added. */
-static void print_current(const Machine *m, const Waiting *waiting, u64 *cycles) {
-    cycles[waiting->reason] += m->now - waiting->since;
+/* A stall that lasts; its cycles up to now count. */
+static void print_current(Machine *m, const Waiting *waiting) {
+    m->stall_cycles[waiting->reason] += m->now - waiting->since;
     wsp_print("'reason':'%s','since':" NUMBER ",'for':'%s'}", wsp_reason_names[waiting->reason], waiting->since,
               waiting->subject);
 }
 
-static void print_stalls(const Machine *m) {
-    u64 cycles[STALL_REASONS];
-    memcpy(cycles, m->stall_cycles, sizeof cycles);
+static void print_stalls(Machine *m) {
     wsp_print("'current_stalls':[");
     for EACH(process, m->info->processes_count) {
         const Process *p = &m->processes[process];
         if (p->waiting.reason >= STALL_REASONS) continue;
         wsp_print("{'process':'%s'", p->info->name);
-        print_current(m, &p->waiting, cycles);
+        print_current(m, &p->waiting);
     }
     for EACH(w, m->info->workers) {
         const Task *task = m->workers[w].task;
         if (task == NULL || task->waiting.reason == NOT_WAITING) continue;
         wsp_print("{'task':" NUMBER, task->number);
-        print_current(m, &task->waiting, cycles);
+        print_current(m, &task->waiting);
     }
     wsp_print("],'stalls':{");
     for EACH(reason, STALL_REASONS)
         wsp_print("'%s':{'count':" NUMBER ",'cycles':" NUMBER "}", wsp_reason_names[reason], m->stall_count[reason],
-                  cycles[reason]);
+                  m->stall_cycles[reason]);
     wsp_print("}");
 }
 
@@ -69,12 +67,10 @@ static void print_resources(const char *member, const u64 *values, uint32_t coun
     wsp_print("}");
 }
 
-static void print_values(const Machine *m) {
+static void print_values(Machine *m) {
     const ProgramInfo *info = m->info;
-    u64 used[RESOURCES];
-    memcpy(used, m->used, sizeof used);
-    for EACH(w, info->workers) used[READY_QUEUE] = larger(used[READY_QUEUE], m->workers[w].places);
-    print_resources("used", used, RESOURCES);
+    for EACH(w, info->workers) m->used[READY_QUEUE] = larger(m->used[READY_QUEUE], m->workers[w].places);
+    print_resources("used", m->used, RESOURCES);
     print_resources("high_water", m->high_water, RESOURCES);
     wsp_print("'channels':{");
     for EACH(channel, info->channels_count) {
@@ -210,16 +206,9 @@ static void prepare_values(Machine *m) {
     }
 }
 
-/* The machine of a run with what the program says; its caller may change inputs, tensors and bounds before it begins. */
-static Machine *wsp_prepared(const ProgramInfo *info) {
-    Machine *m = calloc(1, sizeof(Machine));
-    if (m == NULL) {
-        fprintf(stderr, "error: no memory for a run\n");
-        exit(70);
-    }
-    m->info = info;
-    m->max_steps = 100000000;
-    m->enough = m->instants = UINT64_MAX;
+/* What the program says of a run; the caller may change inputs, tensors and bounds before it begins. */
+static void wsp_prepare(Machine *m, const ProgramInfo *info) {
+    *m = (Machine){.info = info, .max_steps = 100000000, .enough = UINT64_MAX, .instants = UINT64_MAX};
     m->tasks.before = m->tasks.after = &m->tasks;
     prepare_values(m);
     m->workers = wsp_allocate(m, info->workers, sizeof(Worker));
@@ -232,19 +221,18 @@ static Machine *wsp_prepared(const ProgramInfo *info) {
     }
     prepare_processes(m);
     for EACH(each, info->channels_count) m->channels[each].seen_closed = m->channels[each].producers == 0;
-    return m;
 }
 
-static void happen(Machine *m, const Entry *event) {
-    Task *task = event->subject;
-    switch (event->kind) {
+static void happen(Machine *m, Entry event) {
+    Task *task = event.subject;
+    switch (event.kind) {
     case KERNEL_ENDS:
         wsp_apply(m, task->site, task->scalars);
         wsp_signal(m, task);
         break;
-    case TOKEN_SEEN: wsp_token_seen(m, event->subject); break;
-    case CLOSE_SEEN: wsp_close_seen(m, event->subject); break;
-    default: ((Process *)event->subject)->runnable = true;
+    case TOKEN_SEEN: wsp_token_seen(m, event.subject); break;
+    case CLOSE_SEEN: wsp_close_seen(m, event.subject); break;
+    default: ((Process *)event.subject)->runnable = true;
     }
 }
 
@@ -263,9 +251,7 @@ static void go_on(Machine *m, Process *p) {
 static void instant(Machine *m) {
     bool moves = true;
     while (moves) {
-        m->due.count = 0;
-        while (wsp_is_due(m)) *(Entry *)wsp_add(m, &m->due, sizeof(Entry)) = wsp_pop(&m->events);
-        for EACH_IN(Entry, event, m->due) happen(m, event);
+        while (wsp_is_due(m)) happen(m, wsp_pop(&m->events));
         for EACH(each, m->info->processes_count)
             if (m->processes[each].runnable) go_on(m, &m->processes[each]);
         wsp_start_tasks(m);
@@ -313,6 +299,5 @@ static bool wsp_run(Machine *m) {
     if (m->observed) wsp_print("]");
     wsp_print_result(m, outcome);
     wsp_release_all(m);
-    free(m);
     return outcome == COMPLETED;
 }
