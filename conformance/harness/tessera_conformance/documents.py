@@ -80,18 +80,13 @@ def _read(kind: str, parse: Callable[[str], Any], text: str | bytes) -> Any:
         raise NoDocument(f"not {kind}: {error}") from None
     if kind == "JSON" and text.count("[") + text.count("{") <= DEEPEST:
         return value
-    level = [value]
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
-        level = [item for node in level for item in _items(node)]
+        items = [item for node in level for item in (node.values() if isinstance(node, dict) else node)]
+        level = [item for item in items if isinstance(item, dict | list)]
         if not level:
             return value
     raise NoDocument(f"not {kind}: nested more than {DEEPEST} levels deep")
-
-
-def _items(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [item for item in value.values() if isinstance(item, dict | list)]
-    return [item for item in value if isinstance(item, dict | list)] if isinstance(value, list) else []
 
 
 # Files in the user's cache folder, which can be made again.
