@@ -16,7 +16,7 @@ from tessera_reference.graph.elementwise import Negate
 from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
 from tessera_reference.ir.operation import OPERATIONS, Block, Exit, Function, Instruction, Module, Operation, operation
-from tessera_reference.ir.types import Mesh, Scalar, Tensor, Type, Value
+from tessera_reference.ir.types import Mesh, Scalar, Shard, Tensor, Type, Value
 from tessera_reference.ir.verifier import verify
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -187,7 +187,7 @@ def test_a_kernel_returns_its_buffers() -> None:
 
 def reduce(axis: str, group: int, mesh: str | None = None) -> Function:
     x, y = Value("x", FP32), Value("y", FP32)
-    made = AllReduce(x=FP32, axis=axis, op="sum", mesh=mesh, group=group)
+    made = AllReduce(x=FP32, axis=axis, op="sum", mesh=mesh, group=group, grid=mesh or "", met=Shard((axis,)))
     return function(make(made, x, to=(y,)), takes=(x,), gives=(y,))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.execution import Group
-from tessera_reference.ir.types import Mesh
+from tessera_reference.ir.types import Mesh, Shard
 from tessera_reference.language import expressions, modules
 
 from .language_syntax import filtered, refuses, rewrites
@@ -68,15 +68,16 @@ TYPES = [
 ]  # fmt: skip
 
 
-def unknown_axes_of_one(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tuple[str, int]:
+def unknown_axes_of_one(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> dict[str, Any]:
     name = mesh or next(iter(meshes), "g")
     known = meshes.get(name, Mesh((), ()))
-    return name, dict(zip(known.axes, known.shape, strict=True)).get(axis, 1)
+    group = dict(zip(known.axes, known.shape, strict=True)).get(axis, 1)
+    return {"group": group, "grid": name, "met": Shard((axis,))}
 
 
 AXES = [
     replaced("LANG-05.4-04", "takes an axis of no mesh for one of a single rank", make,
-        (expressions, "resolve_axis", unknown_axes_of_one), name="axis_of_no_mesh"),
+        (expressions, "ranks_along", unknown_axes_of_one), name="axis_of_no_mesh"),
     rewrites("unknown_axis", "LANG-05.4-04", "takes the first axis for one that the mesh lacks",
         r"axis=\"?(pp|d|dpp|g|mesh|meshes)\b\"?", "axis=dp"),
     rewrites("axes_of_any_case", "LANG-05.4-04", "takes DP for dp", r'axis=("?)DP', r"axis=\1dp"),

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..abi.status import unsupported
-from ..graph.collectives import Reducing, RootSum, resolve_axis
+from ..graph.collectives import Reducing, RootSum
 from ..graph.execution import Group
 from ..graph.futures import FutureCollective, GroupCollective, PointToPoint
 from ..graph.grad import Grad
 from ..graph.interpreter import Frame, Interpreter, reachable
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..ir.operation import Block, Function, Instruction, Module, Refusal, diagnostic_of
-from ..ir.types import Numeric, Shard, Value
+from ..ir.types import Numeric, Value
 from ..mesh.topology import Topology
 from ..numerics.arithmetic import multiply
 from ..numerics.array import Array
@@ -43,22 +43,17 @@ def groups_of(plan: Plan, module: Module, function: Function, mesh: str) -> Grou
     """The groups of each collective, in order of their first ranks. Raises `Rejection` for a rank that is in none."""
     issues = [step for step in plan.program.steps if isinstance(step, Issue)]
     try:
-        return {step: _groups(step, module, mesh) for step in issues}
+        return {step: _groups(step, module, module.meshes[mesh].size) for step in issues}
     except Refusal as refusal:
         raise Rejection([diagnostic_of(refusal, function.location, phase="execute")]) from refusal
 
 
-def _groups(step: Issue, module: Module, running: str) -> tuple[tuple[int, ...], ...]:
+def _groups(step: Issue, module: Module, ranks: int) -> tuple[tuple[int, ...], ...]:
     """Raises `Refusal`."""
-    operation, ranks = step.operation, module.meshes[running].size
-    if isinstance(operation, FutureCollective):
-        name, met = operation.grid, operation.met
-    else:
-        name, _ = resolve_axis(module.meshes, operation.axis, operation.mesh or running)
-        met = Shard((operation.axis,))
+    name, met = step.operation.grid, step.operation.met
     mesh = module.meshes[name]
-    message = f"{step.name} on mesh {name} of {mesh.size} ranks"
     if mesh.size != ranks:
+        message = f"{step.name} on mesh {name} of {mesh.size} ranks"
         raise Refusal("distributed", message, f"a mesh of {ranks} ranks", "LANG-05.4-04", "name the mesh")
     return tuple(dict.fromkeys(Group.in_shard(name, mesh, met, rank).ranks for rank in range(ranks)))
 

@@ -24,7 +24,7 @@ from ..ir.operation import (
     Stepwise,
     operation,
 )
-from ..ir.types import LAYOUTS, Mesh, Numeric, Scalar, Tensor, Value
+from ..ir.types import LAYOUTS, Mesh, Numeric, Scalar, Shard, Tensor, Value
 from ..numerics.array import Array
 from ..numerics.collectives import REDUCTIONS, all_gather, all_to_all, alternative, broadcast, parts, reduced
 from ..numerics.formats import dtype
@@ -54,6 +54,16 @@ def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tup
         remedy = did_you_mean(axis, axes)
         raise _refusal(f"mesh {name} has no axis {axis!r}", f"one of its axes: {', '.join(axes)}", remedy)
     return name, axes[axis]
+
+
+def ranks_along(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> dict[str, Any]:
+    """Return the hidden fields of a collective along an axis: its mesh, its ranks. Raises as `resolve_axis` does."""
+    grid, group = resolve_axis(meshes, axis, mesh)
+    return {"group": group, "grid": grid, "met": Shard((axis,))}
+
+
+NOTHING = Shard()
+"""No ranks: the group of an operation whose place is not known."""
 
 
 def _refusal(message: str, requirement: str, remedy: str = "", clause: str = "LANG-05.4-04") -> Refusal:
@@ -91,7 +101,11 @@ class Collective(Stepwise):
     axis: Attribute[str]
     mesh: Attribute[str | None] = field(default=None, kw_only=True)
     group: Hidden[int] = field(default=0, kw_only=True)
-    """The number of ranks along the axis."""
+    """The number of ranks of a group."""
+    grid: Hidden[str] = field(default="", kw_only=True)
+    """The mesh of its ranks."""
+    met: Hidden[Shard] = field(default=NOTHING, kw_only=True)
+    """The ranks that take part."""
 
     effects = frozenset({"communication"})
     layouts = frozenset(LAYOUTS)
@@ -99,10 +113,9 @@ class Collective(Stepwise):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """Return the number of ranks along the axis of the mesh in force."""
+        """Return the ranks along the axis of the mesh in force."""
         mesh = shown.attributes.get("mesh")
-        _, group = resolve_axis(shown.meshes, str(shown.attributes["axis"]), None if mesh is None else str(mesh))
-        return {"group": group}
+        return ranks_along(shown.meshes, str(shown.attributes["axis"]), None if mesh is None else str(mesh))
 
     def infer(self) -> Numeric:
         """Return the type of each rank's result; the axis has already been found in a mesh."""
@@ -132,7 +145,7 @@ class Collective(Stepwise):
 
     def along(self) -> dict[str, Any]:
         """Return the attributes that place another collective on the same ranks."""
-        return {"axis": self.axis, "mesh": self.mesh, "group": self.group}
+        return {name: getattr(self, name) for name in ("axis", "mesh", "group", "grid", "met")}
 
     def anywhere(self, here: bool, location: Location) -> Generator[Arrival, tuple[Array, ...], bool]:
         """Return True if `here` is true on any rank of the group."""

@@ -16,7 +16,7 @@ from ..ir.operation import Arrival, Function, Instruction, Module, Refusal, Step
 from ..ir.types import Mesh, Shard
 from ..numerics.array import Array
 from ..numerics.formats import dtype
-from .collectives import Collective, resolve_axis
+from .collectives import Collective
 from .futures import Await, FutureCollective, PointToPoint
 from .grad import on_types_of
 from .interpreter import FROM_ZERO, InputMismatch, Interpreter, Observer, RandomSource, bind, describe, reachable
@@ -293,16 +293,9 @@ def groups_met(module: Module, function: Function) -> Sequence[tuple[int, ...]]:
 
     Raises `Rejection` where it is unclear which mesh runs it.
     """
-    running = mesh_in_force(module, function, None)
+    mesh_in_force(module, function, None)
     operations = [instruction.operation for instruction in reachable(module, function)]
-    along = {
-        (
-            operation.mesh or running,
-            operation.met if isinstance(operation, FutureCollective) else Shard((operation.axis,)),
-        ): None
-        for operation in operations
-        if isinstance(operation, Collective)
-    }
+    along = dict.fromkeys((x.grid, x.met) for x in operations if isinstance(x, Collective))
     meshes = module.meshes
     groups = [
         Group.in_shard(name, meshes[name], shard, rank)
@@ -495,20 +488,13 @@ class Ranks:
         """Return the ranks a rank communicates with. Raises `Refusal` if an operation fits no mesh of these ranks."""
         operation = arrival.operation
         assert isinstance(operation, Collective)
-        ranks = len(self.running)
-        if isinstance(operation, FutureCollective):
-            name, mesh, extent = operation.grid, self.module.meshes[operation.grid], operation.group
-        else:
-            name, extent = resolve_axis(self.module.meshes, operation.axis, operation.mesh or self.mesh)
-            mesh = self.module.meshes[name]
-        if mesh.size != ranks or extent != operation.group:
-            message = f"mesh {name} has {mesh.size} ranks, {extent} of them along {operation.axis}"
+        name, mesh, ranks = operation.grid, self.module.meshes[operation.grid], len(self.running)
+        if mesh.size != ranks:
+            message = f"mesh {name} has {mesh.size} ranks, {operation.group} of them along {operation.axis}"
             expected = f"a mesh of the {ranks} ranks of {self.mesh}, {operation.group} of them along {operation.axis}"
             raise Refusal("distributed", message, expected, "LANG-05.4-04", "run on another mesh")
-        if isinstance(operation, FutureCollective):
-            group = Group.in_shard(name, mesh, operation.met, rank)
-            return group.channel(operation, rank) if isinstance(operation, PointToPoint) else group
-        return Group.of(name, mesh, operation.axis, rank)
+        group = Group.in_shard(name, mesh, operation.met, rank)
+        return group.channel(operation, rank) if isinstance(operation, PointToPoint) else group
 
     def _standing(self, rank: int) -> Standing:
         """Return the arrival at which a rank waits or, once it has ended, that of its first incomplete future."""

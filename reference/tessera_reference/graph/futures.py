@@ -14,7 +14,6 @@ from ..ir.diagnostics import did_you_mean
 from ..ir.operation import (
     Arrival,
     Attribute,
-    Hidden,
     Operand,
     Refusal,
     Shown,
@@ -114,9 +113,6 @@ def holds(wire: DType, data: DType) -> bool:
 # (AMB-COLL-96). The planner and the message schedules determine what travels and when.
 
 
-NOTHING = Shard()
-"""No ranks: the group of an operation whose place is not known."""
-
 COMMON_CLAUSES = ("COLL-02.1-01", "COLL-08-15", "COLL-08-01", "COLL-08-02", "COLL-08-03", "COLL-08-04", "COLL-08-05")
 _TERMS = ("op", "root", "dim", "split", "concat", "algo", "dtype", "qscheme")
 """Fields on which the ranks of a group must agree, beside the chunk (AMB-COLL-52)."""
@@ -138,10 +134,6 @@ class FutureCollective(Collective):
     priority: Attribute[Any] = field(default=None, kw_only=True)
     overlap: Attribute[Any] = field(default=None, kw_only=True)
     qos: Attribute[Any] = field(default=None, kw_only=True)
-    grid: Hidden[str] = field(default="", kw_only=True)
-    """The mesh of its ranks."""
-    met: Hidden[Shard] = field(default=NOTHING, kw_only=True)
-    """The ranks that take part."""
 
     lone_type = "operand"
 
@@ -198,7 +190,7 @@ class GroupCollective(FutureCollective):
         return self.plain().combine(contributions)
 
     def along(self) -> dict[str, Any]:
-        return {"axis": self.axis or str(self.met), "mesh": self.mesh, "group": self.group}
+        return super().along() | {"axis": self.axis or str(self.met)}
 
 
 @dataclass(frozen=True)

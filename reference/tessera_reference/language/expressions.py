@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..graph.collectives import Collective, missing_declaration, resolve_axis
+from ..graph.collectives import Collective, missing_declaration, ranks_along
 from ..graph.constant import Constant, ConstTensor
 from ..graph.elementwise import Negate
 from ..graph.interpreter import Interpreter
@@ -329,8 +329,8 @@ def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) 
         return None
     with expressions.scope.findings.refusals(call.span):
         if issubclass(declared, Collective):
-            mesh, group = resolve_axis(meshes, attributes["axis"], attributes.get("mesh"))
-            attributes |= {"mesh": mesh, "group": group}
+            ranks = ranks_along(meshes, attributes["axis"], attributes.get("mesh"))
+            attributes |= {**ranks, "mesh": ranks["grid"]}
         operation = declared(**fields_of(declared, tuple([value.type for value in operands])), **attributes)
         texts = {name: argument.span for name, argument in zip(names, call.arguments, strict=True)}
         return Prepared(operation, operands, texts, common)
