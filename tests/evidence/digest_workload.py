@@ -145,7 +145,7 @@ def quantised() -> Iterator[Array]:
     for wire, block in product(("fp8_e4m3", "fp8_e5m2", "bf16"), (1, 32, 100)):
         x, residual = (ordinary(DTYPES["fp32"], 11, 250, label=label, binades=40) for label in ("x", "residual"))
         step = quantization.error_feedback(x, residual, DTYPES[wire], block)
-        yield from (step.quantized.codes, step.quantized.scales, step.sent, step.residual)
+        yield from (*quantization.quantize(arithmetic.add(x, residual), DTYPES[wire], block), step.sent, step.residual)
     largest = quantization.top_k(ordinary(DTYPES["fp32"], 5000), 100)
     yield from (largest.indices, largest.values)
 

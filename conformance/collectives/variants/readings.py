@@ -146,7 +146,7 @@ def last_of_ties(values: Array, k: int) -> TopK:
     """The elements of largest magnitude; of equal magnitudes the later ones."""
     backwards = top_k(Array(values.dtype, values.values[::-1].copy()), k)
     places = values.values.size - 1 - backwards.indices.values[::-1]
-    return TopK(Array(backwards.indices.dtype, places.copy()), Array(values.dtype, values.values[places]))
+    return TopK(Array(values.dtype, values.values[places]), Array(backwards.indices.dtype, places.copy()))
 
 
 TOP = ("collectives/top-k/*",)

@@ -133,9 +133,8 @@ def scaled(clause: str, name: str, description: str, change: Callable[[Values, D
 
 def of_the_tensor(x: Array, wire: DType, block: int) -> Quantized:
     usual = quantize(x, wire, max(x.values.size, 1))
-    return Quantized(
-        usual.codes, Array(usual.scales.dtype, np.repeat(usual.scales.values, -(-x.values.size // block))), block
-    )
+    scales = np.repeat(usual.scales.values, -(-x.values.size // block))
+    return Quantized(usual.codes, Array(usual.scales.dtype, scales))
 
 
 def by_columns(function: str, x: Array, given: Compression) -> Compressed:

@@ -105,7 +105,7 @@ def leading(word: Values, bits: int) -> Values:
 def words_exchanged(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
     if kind is not FP64:
         return UNIFORM(seed, stream, shape, kind, offset)
-    low, high = random._two_words(seed, stream, tuple(shape), offset)
+    low, high = random._words_of_each(seed, stream, tuple(shape), offset, 2)
     grid = (high >> np.uint32(5)).astype(np.uint64) * np.uint64(1 << 26) + (low >> np.uint32(6))
     return Array(kind, grid.astype(np.float64) * 2.0**-53)
 
@@ -124,7 +124,7 @@ def distributed(name: str, description: str, compute: Callable[[Values, Values],
     """Return a violation whose normal numbers are another function of two words."""
 
     def normal(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
-        first, second = random._two_words(seed, stream, tuple(shape), offset)
+        first, second = random._words_of_each(seed, stream, tuple(shape), offset, 2)
         with np.errstate(all="ignore"):
             values = compute(first.astype(np.float64), second.astype(np.float64))
         return Array(kind, round_to(np.asarray(values), kind))

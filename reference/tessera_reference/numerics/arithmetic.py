@@ -133,34 +133,24 @@ def absolute(x: Array) -> Array:
     return Array(x.dtype, np.abs(x.values))
 
 
-def equal(a: Array, b: Array) -> Array:
-    """Return the mask of a == b; NaN equals nothing, -0 equals +0."""
-    return _compared("equal", np.equal, a, b, "float", "int", "bool", "complex")
+def _comparison(operation: str, operator: Operator, *kinds: str) -> Callable[[Array, Array], Array]:
+    def compare(a: Array, b: Array) -> Array:
+        _require_elementwise(operation, a, b, *kinds)
+        with np.errstate(all="ignore"):
+            return Array(DTYPES["bool"], np.asarray(operator(a.values, b.values)))
+
+    return compare
 
 
-def not_equal(a: Array, b: Array) -> Array:
-    """Return the mask of a != b; true for NaN."""
-    return _compared("not_equal", np.not_equal, a, b, "float", "int", "bool", "complex")
-
-
-def less(a: Array, b: Array) -> Array:
-    """Return the mask of a < b; false for NaN. Not on bool or complex."""
-    return _compared("less", np.less, a, b, "float", "int")
-
-
-def greater(a: Array, b: Array) -> Array:
-    """Return the mask of a > b; false for NaN. Not on bool or complex."""
-    return _compared("greater", np.greater, a, b, "float", "int")
-
-
-def less_equal(a: Array, b: Array) -> Array:
-    """Return the mask of a <= b; false for NaN. Not on bool or complex."""
-    return _compared("less_equal", np.less_equal, a, b, "float", "int")
-
-
-def greater_equal(a: Array, b: Array) -> Array:
-    """Return the mask of a >= b; false for NaN. Not on bool or complex."""
-    return _compared("greater_equal", np.greater_equal, a, b, "float", "int")
+equal = _comparison("equal", np.equal, "float", "int", "bool", "complex")
+"""The mask of a == b; NaN equals nothing, -0 equals +0."""
+not_equal = _comparison("not_equal", np.not_equal, "float", "int", "bool", "complex")
+"""The mask of a != b; true for NaN."""
+less = _comparison("less", np.less, "float", "int")
+"""The mask of a < b; false for NaN, as those below. Not on bool or complex."""
+greater = _comparison("greater", np.greater, "float", "int")
+less_equal = _comparison("less_equal", np.less_equal, "float", "int")
+greater_equal = _comparison("greater_equal", np.greater_equal, "float", "int")
 
 
 def maximum(a: Array, b: Array) -> Array:
@@ -182,15 +172,11 @@ def transpose(x: Array, perm: Sequence[int]) -> Array:
     return Array(x.dtype, x.values.transpose(perm))
 
 
-def _require_kinds(operation: str, a: Array, b: Array, *kinds: str) -> None:
+def _require_elementwise(operation: str, a: Array, b: Array, *kinds: str) -> None:
     if a.dtype != b.dtype:
         raise DTypeMismatch(operation, a.dtype, b.dtype)
     if a.dtype.kind not in kinds:
         raise UnsupportedDType(operation, a.dtype)
-
-
-def _require_elementwise(operation: str, a: Array, b: Array, *kinds: str) -> None:
-    _require_kinds(operation, a, b, *kinds)
     broadcast_shape(operation, a.shape, b.shape)
 
 
@@ -227,9 +213,3 @@ def _integer_quotient(a: Values, b: Values) -> Values:
     unsigned = np.dtype(f"u{a.dtype.itemsize}")
     quotient = np.abs(a).astype(unsigned) // np.abs(b).astype(unsigned)
     return np.asarray(np.where((a < 0) != (b < 0), np.negative(quotient), quotient), a.dtype)
-
-
-def _compared(operation: str, operator: Operator, a: Array, b: Array, *kinds: str) -> Array:
-    _require_elementwise(operation, a, b, *kinds)
-    with np.errstate(all="ignore"):
-        return Array(DTYPES["bool"], np.asarray(operator(a.values, b.values)))

@@ -92,21 +92,6 @@ def _dropout(x: Array, rate: float, seed: int = 0, stream: int = 0, offset: int 
     return random.dropout(x, rate, seed, stream, offset)
 
 
-def _quantize(x: Array, wire: DType, block: int) -> Results:
-    quantized = quantization.quantize(x, wire, block)
-    return quantized.codes, quantized.scales
-
-
-def _error_feedback(gradient: Array, residual: Array, wire: DType, block: int) -> Results:
-    feedback = quantization.error_feedback(gradient, residual, wire, block)
-    return feedback.sent, feedback.residual
-
-
-def _top_k(x: Array, k: int) -> Results:
-    largest = quantization.top_k(x, k)
-    return largest.values, largest.indices
-
-
 _UNSIGNED = whole(0, (1 << 64) - 1)
 
 READERS: Mapping[str, Reader] = {
@@ -146,9 +131,9 @@ OPERATIONS: Mapping[str, Callable[..., Array | Results]] = {
     "uniform": _uniform,
     "normal": _normal,
     "dropout": _dropout,
-    "quantize": _quantize,
+    "quantize": quantization.quantize,
     "dequantize": quantization.dequantize,
-    "error_feedback": _error_feedback,
-    "top_k": _top_k,
+    "error_feedback": quantization.error_feedback,
+    "top_k": quantization.top_k,
 }
 """Every operation by its name in the reference arithmetic: a function of arrays, and of attributes of these names."""

@@ -14,8 +14,7 @@ max_finite times that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,30 +30,25 @@ WIRE_FORMATS = ("fp8_e4m3", "fp8_e5m2", "fp16", "bf16")
 _FP32 = DTYPES["fp32"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Quantized:
+class Quantized(NamedTuple):
     """`codes` (..., n) of a wire format and `scales` (..., ceil(n / block)) of fp32."""
 
     codes: Array
     scales: Array
-    block: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Feedback:
-    """One step of error feedback: the codes sent over the wire, their value, and the residual for the next step."""
+class Feedback(NamedTuple):
+    """One step of error feedback: the value of the codes sent over the wire, and the residual for the next step."""
 
-    quantized: Quantized
     sent: Array
     residual: Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopK:
-    """The kept elements: `indices` (k) of int32, ascending, into the flat tensor, and their `values` (k)."""
+class TopK(NamedTuple):
+    """The kept elements: their `values` (k), and `indices` (k) of int32, ascending, into the flat tensor."""
 
-    indices: Array
     values: Array
+    indices: Array
 
 
 def quantize(x: Array, wire: DType, block: int) -> Quantized:
@@ -72,7 +66,7 @@ def quantize(x: Array, wire: DType, block: int) -> Quantized:
         codes = round_to(quotients, wire)
         # Data are finite, so an infinity is an overflow; bf16 has no saturation of its own.
         codes = np.where(np.isinf(codes), np.copysign(np.float32(wire.max_finite), codes), codes)
-    return Quantized(Array(wire, codes), Array(_FP32, scales), block)
+    return Quantized(Array(wire, codes), Array(_FP32, scales))
 
 
 def dequantize(codes: Array, scales: Array, block: int) -> Array:
@@ -106,9 +100,8 @@ def error_feedback(gradient: Array, residual: Array, wire: DType, block: int) ->
         raise ShapeMismatch("error_feedback", problem)
     with np.errstate(all="ignore"):
         corrected = Array(_FP32, np.asarray(gradient.values + residual.values))
-        quantized = quantize(corrected, wire, block)
-        sent = dequantize(quantized.codes, quantized.scales, block)
-        return Feedback(quantized, sent, Array(_FP32, np.asarray(corrected.values - sent.values)))
+        sent = dequantize(*quantize(corrected, wire, block), block)
+        return Feedback(sent, Array(_FP32, np.asarray(corrected.values - sent.values)))
 
 
 def top_k(x: Array, k: int) -> TopK:
@@ -128,7 +121,7 @@ def top_k(x: Array, k: int) -> TopK:
     chosen = np.zeros(x.shape, np.bool_)
     chosen[rank.argsort(kind="stable")[:k]] = True
     indices = np.flatnonzero(chosen)
-    return TopK(Array(DTYPES["int32"], indices.astype(np.int32)), Array(x.dtype, x.values[indices]))
+    return TopK(Array(x.dtype, x.values[indices]), Array(DTYPES["int32"], indices.astype(np.int32)))
 
 
 def _scales(values: Float32s, wire: DType, block: int) -> Float32s:

@@ -105,10 +105,11 @@ def uniform(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: 
     _require_float("uniform", dtype)
     bits = dtype.storage.fraction_bits + 1
     if bits > 32:
-        high, low = _two_words(seed, stream, tuple(shape), offset)
+        high, low = _words_of_each(seed, stream, tuple(shape), offset, 2)
         grid = (high >> np.uint32(5)).astype(np.uint64) * np.uint64(1 << 26) + (low >> np.uint32(6))
     else:
-        grid = (_one_word(seed, stream, tuple(shape), offset) >> np.uint32(32 - bits)).astype(np.uint64)
+        (word,) = _words_of_each(seed, stream, tuple(shape), offset, 1)
+        grid = (word >> np.uint32(32 - bits)).astype(np.uint64)
     return Array(dtype, np.ldexp(grid.astype(np.float64), -bits).astype(dtype.carrier))
 
 
@@ -119,7 +120,7 @@ def normal(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: O
     Raises as `uniform` does.
     """
     _require_float("normal", dtype)
-    first, second = _two_words(seed, stream, tuple(shape), offset)
+    first, second = _words_of_each(seed, stream, tuple(shape), offset, 2)
     u1 = np.ldexp(first.astype(np.float64) + 1.0, -32)
     u2 = np.ldexp(second.astype(np.float64), -32)
     fp64 = DTYPES["fp64"]
@@ -148,25 +149,18 @@ def dropout_mask(rate: float, seed: int, stream: int, shape: Sequence[int], offs
     if not 0.0 <= rate < 1.0:
         raise InvalidArgument("dropout", "rate", rate, "a number with 0 <= rate < 1")
     threshold = np.uint64(ceil(Fraction(rate) * 2**32))  # 2**32 at the last rates below 1, where nothing is kept
-    return Array(DTYPES["bool"], _one_word(seed, stream, tuple(shape), offset).astype(np.uint64) >= threshold)
+    (word,) = _words_of_each(seed, stream, tuple(shape), offset, 1)
+    return Array(DTYPES["bool"], word.astype(np.uint64) >= threshold)
 
 
-def _one_word(seed: int, stream: int, shape: tuple[int, ...], offset: Offset) -> UInt32s:
-    """Return word(i) of each element i."""
+def _words_of_each(seed: int, stream: int, shape: tuple[int, ...], offset: Offset, each: int) -> list[UInt32s]:
+    """Return `each` arrays of words: for element i those from `each` * i on."""
     count = _count(shape)
     if isinstance(offset, np.ndarray):
-        return words_at(seed, stream, _indices(shape, offset))
-    return words(seed, stream, _first(offset, count), count).reshape(shape)
-
-
-def _two_words(seed: int, stream: int, shape: tuple[int, ...], offset: Offset) -> tuple[UInt32s, UInt32s]:
-    """Return word(2i) and word(2i + 1) of each element i."""
-    count = _count(shape)
-    if isinstance(offset, np.ndarray):
-        first = _indices(shape, offset) << np.uint64(1)
-        return words_at(seed, stream, first), words_at(seed, stream, first + np.uint64(1))
-    pairs = words(seed, stream, 2 * _first(offset, count), 2 * count)
-    return pairs[0::2].reshape(shape), pairs[1::2].reshape(shape)
+        first = _indices(shape, offset) * np.uint64(each)
+        return [words_at(seed, stream, first + np.uint64(place)) for place in range(each)]
+    drawn = words(seed, stream, each * _first(offset, count), each * count)
+    return [drawn[place::each].reshape(shape) for place in range(each)]
 
 
 def _require_float(operation: str, dtype: DType) -> None:
