@@ -177,7 +177,7 @@ EXACT = frozenset(
     equal not_equal less less_equal greater greater_equal isnan isinf isfinite signbit where array_equal
     logical_and logical_or logical_not any all count_nonzero flatnonzero nonzero argwhere
     bitwise_and bitwise_or bitwise_xor invert left_shift right_shift floor_divide remainder
-    array asarray ascontiguousarray empty empty_like zeros zeros_like ones full full_like arange reshape transpose
+    array asarray ascontiguousarray empty empty_like zeros zeros_like ones full full_like eye arange reshape transpose
     concatenate stack repeat broadcast_to broadcast_arrays broadcast_shapes expand_dims squeeze moveaxis swapaxes take
     split frombuffer from_dlpack frompyfunc ndindex unravel_index load save copyto shape ndim
     dtype ndarray generic number integer floating complexfloating unsignedinteger signedinteger inexact bool_ bool
