@@ -207,8 +207,10 @@ def break_program(program: GeneratedProgram, chooser: Chooser) -> Broken:
 def _statement(tree: t.Program, chooser: Chooser) -> Broken:
     """Insert a wrong statement in a reachable place."""
     slot = chooser.pick(list(slots_of(tree)))
-    options = [(it, [name for name in slot.visible if it.applies(slot, name)]) for it in MISTAKES_WITH_NAMES]
-    named = [(mistake, names) for mistake, names in options if names]
+    names_of = {
+        mistake: [name for name in slot.visible if mistake.applies(slot, name)] for mistake in MISTAKES_WITH_NAMES
+    }
+    named = [(mistake, names) for mistake, names in names_of.items() if names]
     if named and chooser.below(2):
         (what, _, make, categories), names = chooser.pick(named)
         statement = make(chooser, slot, chooser.pick(names))

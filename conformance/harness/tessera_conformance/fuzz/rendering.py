@@ -184,10 +184,11 @@ class _Writer:
         return f" @{{{', '.join(map(self.attribute, attributes))}}}" if attributes else ""
 
     def attribute(self, attribute: t.Attribute) -> str:
+        value = attribute.value
         if attribute.fixed:
-            return f"{self.name(attribute.name)}={self.expr(attribute.value)}"
-        bare = attribute.value
-        return f"{attribute.name}={self.name(bare.name) if isinstance(bare, t.Var) else self.expr(bare, 5)}"
+            return f"{self.name(attribute.name)}={self.expr(value)}"
+        assert isinstance(value, t.Var | t.Literal)
+        return f"{attribute.name}={self.name(value.name) if isinstance(value, t.Var) else value.text}"
 
     def items(self, items: Sequence[t.Expr | t.Range]) -> str:
         return f"[{', '.join(map(self.item, items))}]" if items else ""

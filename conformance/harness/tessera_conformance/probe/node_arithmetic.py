@@ -146,21 +146,18 @@ def replayed_rows(box: Box, tree: Tree, model: NodeArithmetic, rows: Sequence[Sa
 
 def _candidates(box: Box, tree: Tree, observed: Observed) -> Iterator[tuple[Tree, NodeArithmetic]]:
     """Yield models to try, the likeliest first."""
-    dtype = box.subject.dtype
-    usual = ACCUMULATORS[dtype]
+    usual = ACCUMULATORS[box.subject.dtype]
     others = [name for name in ACCUMULATORS_TRIED if name != usual]
     subnormals = ["kept", "flushed"] if observed.subnormals == "mixed" else [observed.subnormals]
     products = ("rounded", "fused") if box.has_products else ("rounded",)
-    roundings = observed.roundings
-    for accumulator, rounding, subnormal_handling in product([usual, *others], roundings, subnormals):
-        for product_, placed in ((name, place) for name in products for place in _placements(box, tree, name)):
-            wider = float_format(accumulator).fraction_bits > float_format(usual).fraction_bits
-            if accumulator != usual and rounding not in ("nearest_even", *(() if wider else ("toward_zero",))):
-                continue
-            if not _holds(accumulator, box, observed):
-                continue
-            model = NodeArithmetic(accumulator, product_, rounding, observed.alignment_bits, subnormal_handling)  # type: ignore[arg-type]
-            yield placed, model.but(start="none") if box.has_products and observed.start == "none" else model
+    placements = [(name, placed) for name in products for placed in _placements(box, tree, name)]
+    start = "none" if box.has_products and observed.start == "none" else "zero"
+    for accumulator, rounding, kept in product([usual, *others], observed.roundings, subnormals):
+        wider = float_format(accumulator).fraction_bits > float_format(usual).fraction_bits
+        usual_here = ("nearest_even",) if wider else ("nearest_even", "toward_zero")
+        if (accumulator == usual or rounding in usual_here) and _holds(accumulator, box, observed):
+            for name, placed in placements:
+                yield placed, NodeArithmetic(accumulator, name, rounding, observed.alignment_bits, kept, start)  # type: ignore[arg-type]
 
 
 def _holds(accumulator: str, box: Box, observed: Observed) -> bool:
