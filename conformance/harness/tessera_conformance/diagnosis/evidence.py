@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -63,11 +63,6 @@ def codes_of(x: Tensor) -> Sequence[int]:
     return [form.nan_code if code & sign > infinity else code for code in codes]
 
 
-def differing(found: Tensor, right: Tensor) -> list[tuple[int, int]]:
-    """Return the actual and the right code of each differing element."""
-    return [(one, other) for one, other in zip(codes_of(found), codes_of(right), strict=True) if one != other]
-
-
 def _position(code: int, form: FloatFormat) -> int:
     """Return the position of a code on the number line."""
     magnitude = code & (form.sign_bit - 1)
@@ -80,8 +75,35 @@ def _position(code: int, form: FloatFormat) -> int:
 # The distances of answers that no hypothesis explains, and the places of their differences.
 
 
-Differing: TypeAlias = tuple[Call, Tensor, Tensor]
-"""A call, the observed answer and the right one."""
+@dataclass(frozen=True, eq=False)
+class Question:
+    """An operation that a failing case called, and its answer."""
+
+    case: str
+    clauses: Sequence[str]
+    call: Call
+    found: Tensor
+    right: Tensor | None
+    """The frozen answer; None if the case does not have it."""
+
+    @property
+    def work(self) -> int:
+        """A measure of how much there is to compute."""
+        terms = self.call.inputs[0].shape[-1:] if self.call.operation == "matmul" else ()
+        return self.found.size * prod(terms) + sum(x.size for x in self.call.inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Answered(Question):
+    """A question with its right answer."""
+
+    right: Tensor
+
+    def differing(self) -> list[tuple[int, int]]:
+        """Return the actual and the right code of each differing element."""
+        pairs = zip(codes_of(self.found), codes_of(self.right), strict=True)
+        return [(actual, right) for actual, right in pairs if actual != right]
+
 
 RANGES = ((1, "1"), (2, "2"), (4, "3 to 4"), (16, "5 to 16"), (256, "17 to 256"))
 """The upper ends of the ranges of a histogram, in units in the last place."""
@@ -92,24 +114,24 @@ MOST_ENCLOSED = 2048
 TILES = (64, 32, 16, 8, 4)
 
 
-def description(questions: Sequence[Differing]) -> str:
+def description(questions: Sequence[Answered]) -> str:
     """Return the end of a sentence: a histogram of distances, the places of the elements, the smallest shape; or ""."""
     if not questions:
         return ""
-    smallest = min(questions, key=lambda question: sum(x.size for x in question[0].inputs))
-    shapes = " and ".join(str(list(x.shape)) for x in smallest[0].inputs)
-    return f"; {_histogram(questions)}; {_places(questions)}; smallest operands {shapes} {smallest[0].dtype}"
+    smallest = min((question.call for question in questions), key=lambda call: sum(x.size for x in call.inputs))
+    shapes = " and ".join(str(list(x.shape)) for x in smallest.inputs)
+    return f"; {_histogram(questions)}; {_places(questions)}; smallest operands {shapes} {smallest.dtype}"
 
 
-def within_bounds(questions: Sequence[Differing]) -> bool:
+def within_bounds(questions: Sequence[Answered]) -> bool:
     """True if every answer is within its bound at the level fast.
 
     False for many or large answers, which take long, and if NaN, an infinity or the sign of a zero is wrong.
     """
-    if sum(right.size for _, _, right in questions) > MOST_ENCLOSED:
+    if sum(question.right.size for question in questions) > MOST_ENCLOSED:
         return False
-    special = any(is_special(*pair, right.dtype) for _, found, right in questions for pair in differing(found, right))
-    return not special and all(_is_enclosed(call, found) for call, found, _ in questions)
+    special = any(is_special(*pair, question.right.dtype) for question in questions for pair in question.differing())
+    return not special and all(_is_enclosed(question.call, question.found) for question in questions)
 
 
 def _is_enclosed(call: Call, actual: Tensor) -> bool:
@@ -127,8 +149,8 @@ def _is_enclosed(call: Call, actual: Tensor) -> bool:
     )
 
 
-def _histogram(questions: Sequence[Differing]) -> str:
-    counted = Counter(_kind(*pair, right.dtype) for _, actual, right in questions for pair in differing(actual, right))
+def _histogram(questions: Sequence[Answered]) -> str:
+    counted = Counter(_kind(*pair, question.right.dtype) for question in questions for pair in question.differing())
     order = [*(name for _, name in RANGES), "more"]
     numbers = [f"{counted[name]} by {name}" for name in order if counted[name]]
     special = [f"{number} {name}" for name, number in counted.items() if name not in order]
@@ -147,13 +169,13 @@ def is_special(actual: int, right: int, dtype: str) -> str:
     return "with a zero of the wrong sign" if sizes == [0, 0] else ""
 
 
-def lies_beyond(size: int, answers: Sequence[tuple[Tensor, Tensor]]) -> bool:
+def lies_beyond(size: int, questions: Sequence[Answered]) -> bool:
     """True if only elements beyond a multiple of `size` in the last axis differ, and nearly all of those do.
 
     An element may be right by chance. Results whose last axis is shorter are wrong as a whole, and prove nothing alone.
     """
     differing = beyond = longer = 0
-    for mask in (_mask(found, right) for found, right in answers):
+    for mask in map(_mask, questions):
         whole = mask.shape[-1] // size * size if mask.ndim else 0
         if mask.ndim == 0 or mask[..., :whole].any():
             return False
@@ -171,9 +193,9 @@ def _kind(actual: int, right: int, dtype: str) -> str:
     return next((name for end, name in RANGES if distance <= end), "more")
 
 
-def _places(questions: Sequence[Differing]) -> str:
+def _places(questions: Sequence[Answered]) -> str:
     """Return the places of the differing elements that all questions share."""
-    masks = [_mask(found, right) for _, found, right in questions]
+    masks = [_mask(question) for question in questions]
     kinds: list[tuple[str, Callable[[np.ndarray], bool]]] = [
         ("all elements", lambda mask: bool(mask.all())),
         *((f"only beyond a multiple of {size} in the last axis", _beyond(size)) for size in TILES),
@@ -188,9 +210,10 @@ def _places(questions: Sequence[Differing]) -> str:
     return place or f"{differing} of {size} elements differ"
 
 
-def _mask(actual: Tensor, right: Tensor) -> np.ndarray:
-    differs = np.array(codes_of(actual), dtype=object) != np.array(codes_of(right), dtype=object)
-    mask: np.ndarray = differs.astype(bool).reshape(-1, right.format.words).any(axis=1).reshape(right.shape)
+def _mask(question: Answered) -> np.ndarray:
+    found, right = (np.array(codes_of(answer), dtype=object) for answer in (question.found, question.right))
+    words, shape = question.right.format.words, question.right.shape
+    mask: np.ndarray = (found != right).astype(bool).reshape(-1, words).any(axis=1).reshape(shape)
     return mask
 
 
@@ -270,24 +293,6 @@ ONE_OPERATION = ("numerics.evaluate", "collectives.all_reduce")
 
 
 @dataclass(frozen=True)
-class Question:
-    """An operation that a failing case called, and its answer."""
-
-    case: str
-    clauses: Sequence[str]
-    call: Call
-    found: Tensor
-    right: Tensor | None
-    """The frozen answer; None if the case does not have it."""
-
-    @property
-    def work(self) -> int:
-        """A measure of how much there is to compute."""
-        terms = self.call.inputs[0].shape[-1:] if self.call.operation == "matmul" else ()
-        return self.found.size * prod(terms) + sum(x.size for x in self.call.inputs)
-
-
-@dataclass(frozen=True)
 class Long:
     """A question whose answer is too long for a report, which has its hash; the operands are those of its vector."""
 
@@ -317,7 +322,7 @@ def asked(lines: Sequence[Line]) -> Iterator[Asked]:
                 yield question
 
 
-def passed(line: Line, operation: str) -> Question | None:
+def passed(line: Line, operation: str) -> Answered | None:
     """Return the question of a case that passed, by its golden vector, if it called the operation."""
     vector = golden_vector(line)
     if vector is None or vector.operation != operation:
@@ -326,7 +331,7 @@ def passed(line: Line, operation: str) -> Question | None:
         call, right = vector.call()
     except MalformedTensor:
         return None
-    return Question(line["case"], line["clauses"], call, right, right)
+    return Answered(line["case"], line["clauses"], call, right, right)
 
 
 def _is_arithmetic(check: Mapping[str, Any]) -> bool:

@@ -27,6 +27,7 @@ from tessera_conformance.diagnosis.evidence import (
     FEWEST_BITS,
     FEWEST_BITS_OF_SOME,
     FEWEST_BITS_OF_TWO,
+    Answered,
     Asked,
     Line,
     Long,
@@ -35,7 +36,6 @@ from tessera_conformance.diagnosis.evidence import (
     bits_between,
     codes_of,
     description,
-    differing,
     float_form,
     is_special,
     lies_beyond,
@@ -121,10 +121,8 @@ class _Cause:
         try:
             for compared in self._compared():
                 questions.append(compared)
-            shaped = sorted(
-                (question for question in questions if question.has_form), key=lambda one: one.question.work
-            )
-            early = [question for question in shaped if question.question.work <= MOST_WORK] or shaped
+            shaped = sorted((question for question in questions if question.has_form), key=lambda one: one.work)
+            early = [question for question in shaped if question.work <= MOST_WORK] or shaped
             explained += merged(explanations(self.operation, early, self._passing))
         except GaveUp:
             gave_up = True
@@ -152,7 +150,7 @@ class _Cause:
     def _extended(self, explained: Sequence[Explained], questions: Sequence[Compared]) -> list[Explained]:
         """Return the explanations with the questions that were deferred."""
         ids = {id(one) for other in explained for one in other.questions}
-        late = [question for question in questions if id(question) not in ids and question.question.work > MOST_WORK]
+        late = [question for question in questions if id(question) not in ids and question.work > MOST_WORK]
         long = [case.long for case in self.cases if case.long is not None and case.operation == self.operation]
         extensions = []
         for explanation in explained:
@@ -166,7 +164,7 @@ class _Cause:
             if question.call.operation == self.operation:
                 right = question.right or self._canonical(question)
                 if right is not None:
-                    compared = Compared(question, right, self.budget)
+                    compared = self._with(question, right)
                     if not compared.has_form or compared.found_codes != compared.right_codes:
                         yield compared
 
@@ -177,8 +175,11 @@ class _Cause:
         for line in self.lines:
             if line["verdict"] == "pass" and line["case"].rsplit("/golden", 1)[0] in files:
                 question = passed(line, self.operation)
-                comparisons += [] if question is None else [Compared(question, question.found, self.budget)]
-        return sorted(comparisons, key=lambda candidate: candidate.question.work)
+                comparisons += [] if question is None else [self._with(question, question.right)]
+        return sorted(comparisons, key=lambda candidate: candidate.work)
+
+    def _with(self, question: Question, right: Tensor) -> Compared:
+        return Compared(question.case, question.clauses, question.call, question.found, right, self.budget)
 
     def _canonical(self, question: Question) -> Tensor | None:
         """Return the right answer, computed in the form of the actual one; None if it has another form."""
@@ -195,7 +196,7 @@ class _Cause:
 
     def _explained(self, explained: Explained) -> Diagnosis:
         hypothesis, questions = explained.hypotheses[0], explained.questions
-        dtypes = sorted({question.question.call.dtype for question in questions})
+        dtypes = sorted({question.call.dtype for question in questions})
         right = sorted({ACCUMULATORS.get(dtype, dtype) for dtype in dtypes})
         used = hypothesis.departure.accumulator
         words = {
@@ -213,12 +214,11 @@ class _Cause:
 
     def _of_forms(self, questions: Sequence[Compared]) -> Diagnosis:
         """Return the diagnosis of results with another dtype or shape."""
-        first = min(questions, key=lambda question: question.question.work)
-        actual, right = first.question.found, first.right
-        same_shape = all(question.question.found.shape == question.right.shape for question in questions)
+        first = min(questions, key=lambda question: question.work)
+        same_shape = all(question.found.shape == question.right.shape for question in questions)
         what = "dtype" if same_shape else "shape"
-        example = f"{actual.dtype}{list(actual.shape)} for {right.dtype}{list(right.shape)}"
-        says = f"the result has another {what}, such as {example}"
+        found, right = (f"{answer.dtype}{list(answer.shape)}" for answer in (first.found, first.right))
+        says = f"the result has another {what}, such as {found} for {right}"
         return self._diagnosis(f"other_{what}", says, ONE_ROUNDING, questions)
 
     def _faint(self, questions: Sequence[Compared]) -> Diagnosis:
@@ -230,9 +230,8 @@ class _Cause:
         return self._diagnosis("", f"too few elements differ to name a cause{which}", ONE_ROUNDING, questions)
 
     def _undiagnosed(self, questions: Sequence[Compared], gave_up: bool) -> Diagnosis:
-        unlike = [(question.question.call, question.question.found, question.right) for question in questions]
-        where = description(unlike)
-        if within_bounds(unlike):
+        where = description(questions)
+        if within_bounds(questions):
             where += "; every answer is within its bound at the level fast, which can be claimed"
         end = f"; the diagnosis gave up after {self.budget.taken:,} steps" if gave_up else ""
         if (near := nearest(self.operation, questions)) is not None:
@@ -247,7 +246,7 @@ class _Cause:
 
     def _clauses(self, clause: str, questions: Sequence[Compared]) -> tuple[str, ...]:
         """Return the clause of a diagnosis, and those of its cases, most frequent first."""
-        counted = Counter(name for question in questions for name in question.question.clauses)
+        counted = Counter(name for question in questions for name in question.clauses)
         tagged = [name for name, _ in counted.most_common()]
         if clause not in (*ACROSS_OPERATIONS, *tagged):
             return tuple(tagged) or (clause,)
@@ -264,7 +263,7 @@ def _is_other(one: Departure, other: Departure) -> bool:
 
 
 def _cases_of(questions: Sequence[Compared]) -> list[str]:
-    return sorted({question.question.case for question in questions})
+    return sorted({question.case for question in questions})
 
 
 # The search for hypotheses: departures that give the observed answers of an operation's failing questions.
@@ -287,19 +286,17 @@ NO_MEANING = (ArithmeticError, ValueError, LookupError, TypeError, AssertionErro
 """The exceptions of a kernel for operands on which a departure is undefined."""
 
 
-@dataclass(eq=False)
-class Compared:
-    """A question with its right answer, as codes."""
+@dataclass(frozen=True, eq=False)
+class Compared(Answered):
+    """A question whose answers are compared with those of hypotheses."""
 
-    question: Question
-    right: Tensor
     budget: Budget
     _fits: dict[Departure, bool] = field(default_factory=dict)
 
     @cached_property
     def found_codes(self) -> Sequence[int]:
         """The observed answer."""
-        return codes_of(self.question.found)
+        return codes_of(self.found)
 
     @cached_property
     def right_codes(self) -> Sequence[int]:
@@ -309,18 +306,18 @@ class Compared:
     @property
     def group(self) -> tuple[str, str]:
         """The dtypes of the operands and of the result."""
-        return self.question.call.dtype, self.right.dtype
+        return self.call.dtype, self.right.dtype
 
     @property
     def has_form(self) -> bool:
         """True if dtype and shape are right."""
-        actual = self.question.found
+        actual = self.found
         return (actual.dtype, actual.shape) == (self.right.dtype, self.right.shape)
 
     @cached_property
     def bits(self) -> int:
         """The evidence of all elements."""
-        return sum(bits_between(*pair, self.right.dtype) for pair in differing(self.question.found, self.right))
+        return sum(bits_between(*pair, self.right.dtype) for pair in self.differing())
 
     @property
     def has_fit(self) -> bool:
@@ -340,7 +337,7 @@ class Compared:
     def _compare(self, departure: Departure) -> bool:
         compared = 0
         try:
-            for place, code in answer(self.question.call, departure, self.budget, self.right.shape, self.right.dtype):
+            for place, code in answer(self.call, departure, self.budget, self.right.shape, self.right.dtype):
                 if code != self.found_codes[place]:
                     return False
                 compared += 1
@@ -486,7 +483,7 @@ def _questions(groups: Sequence[Explained]) -> Sequence[Compared]:
 
 def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fewest: int) -> Sequence[Hypothesis]:
     """Return the hypotheses that fit every question, and differ enough from the right answers."""
-    dtypes = {answer.question.call.dtype for answer in questions}
+    dtypes = {answer.call.dtype for answer in questions}
     alive = [hypothesis for hypothesis in hypotheses if _is_meant(hypothesis, dtypes)]
     for question in questions:
         alive = [process for process in alive if question.fits(process.departure)]
@@ -514,7 +511,7 @@ def _parts(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared]) -> I
     while len(rest) >= FEWEST_OF_REST:
         best = Explained([], [])
         for hypothesis in hypotheses:
-            meant = [one for one in rest if _is_meant(hypothesis, {one.question.call.dtype})]
+            meant = [one for one in rest if _is_meant(hypothesis, {one.call.dtype})]
             fitted = [one for one in meant if one.fits(hypothesis.departure)]
             if len(fitted) > len(best.questions) and evidence_of(fitted) >= FEWEST_BITS:
                 best = Explained(fitted, [hypothesis])
@@ -539,8 +536,7 @@ def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothes
     """Return a hypothesis from the answers alone: an approximate function, or a tile that is not written."""
     if evidence_of(questions) < FEWEST_BITS:
         return None
-    pairs = [(question.question.found, question.right) for question in questions]
-    wrong = [(*codes, right.dtype) for found, right in pairs for codes in differing(found, right)]
+    wrong = [(*codes, question.right.dtype) for question in questions for codes in question.differing()]
     if operation in ELEMENTARY and not any(is_special(*element) for element in wrong):
         ulps = max(steps_between(*element) for element in wrong)
         if ulps <= MOST_ULPS:
@@ -548,7 +544,7 @@ def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothes
             advice = f"declare an accuracy of {ulps} ULP at the level deterministic, or claim the level fast"
             return Hypothesis("approximate", ELEMENTARY, says, advice, APPROXIMATION, REFERENCE, verb="elements are ")
     for size in TILES:
-        if lies_beyond(size, pairs):
+        if lies_beyond(size, questions):
             says = f"wrong in every element beyond a multiple of {size} in the last axis, and only there"
             advice = "write the last, partial tile too"
             return Hypothesis(f"stale_tail_of_{size}", ANY, says, advice, SHAPES, REFERENCE, verb="results are ")
