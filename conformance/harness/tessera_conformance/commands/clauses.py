@@ -336,7 +336,7 @@ def _numbers(tally: Tally) -> dict[str, int]:
 # The table of `docs/first-hour.md`: the core methods of each document, which no feature excuses.
 
 
-MARKED = re.compile(r"(<!-- core methods -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- core methods -->)\n.*?(<!-- end -->)", re.DOTALL)
 
 
 def core_methods(interface: Interface, registry: Registry) -> dict[str, list[str]]:
@@ -356,8 +356,7 @@ def page_with_core_methods(interface: Interface, registry: Registry, page: str) 
         clauses = [clause for clause in registry.clauses.values() if clause.document == document]
         core = [clause for clause in clauses if clause.active and clause.testable and clause.profile == "core"]
         lines.append(f"| `{document}` | {len(core)} | {', '.join(f'`{name}`' for name in methods)} |")
-    table = "\n".join([*lines, ""])
-    return MARKED.sub(lambda match: f"{match[1]}{table}\n{match[2]}", page)
+    return MARKED.sub(lambda mark: "\n".join([mark[1], *lines, "", mark[2]]), page)
 
 
 # The command `interface`: its clauses exist, and the generated files of a checkout are current.

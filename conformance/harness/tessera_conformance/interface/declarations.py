@@ -541,7 +541,11 @@ C_TYPES: Mapping[Form, str] = {
 """The C types of the forms, but for handles, whose type has their name; values of other forms are texts."""
 SCALARS: tuple[Form, ...] = ("handle", "pointer", "integer", "bool")
 """The forms of outputs behind a pointer of their own."""
-NAMED: Mapping[str, Form] = {
+FORMS: Mapping[str, Form] = {
+    "int": "integer",
+    "bool": "bool",
+    "number": "number",
+    "text": "text",
     "handle": "handle",
     "pointer": "pointer",
     "allocation": "pointer",
@@ -549,16 +553,16 @@ NAMED: Mapping[str, Form] = {
     "data": "data",
     "memory": "memory",
 }
-BUILTIN_FORMS: Mapping[str, Form] = {"int": "integer", "bool": "bool", "number": "number", "text": "text"}
+"""The forms of builtin and named types; other named types have that of the type that they stand for."""
 
 
 def _form(declared: Interface, kind: Type) -> Form:
     """Return the form of values of a type; a text that may be null is a text, which may be NULL."""
     match kind:
-        case Named(name):
-            return NAMED.get(name) or _form(declared, declared.types[name].type)
-        case Builtin(name):
-            return BUILTIN_FORMS.get(name, "json")
+        case Named(name) if name not in FORMS:
+            return _form(declared, declared.types[name].type)
+        case Named(name) | Builtin(name):
+            return FORMS.get(name, "json")
         case Enumeration():
             return "text"
         case Union((only, Builtin("null"))) if _form(declared, only) == "text":
@@ -679,7 +683,7 @@ def _on_one_line(node: Any) -> str:
 # The tables of `docs/protocol.md`, generated from the interface: the methods and the types of each area.
 
 
-MARKED = re.compile(r"(<!-- interface: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- interface: (\w+) -->)\n.*?(<!-- end -->)", re.DOTALL)
 
 
 def page_with_tables(interface: Interface, page: str) -> str:
@@ -687,11 +691,7 @@ def page_with_tables(interface: Interface, page: str) -> str:
 
     Raises `KeyError`: a mark names no area.
     """
-
-    def made(match: re.Match[str]) -> str:
-        return match[1] + "\n".join(_tables(interface.areas[match[2]])) + "\n" + match[3]
-
-    return MARKED.sub(made, page)
+    return MARKED.sub(lambda mark: "\n".join([mark[1], *_tables(interface.areas[mark[2]]), mark[3]]), page)
 
 
 def _tables(area: Area) -> Iterator[str]:
