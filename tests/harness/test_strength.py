@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -150,6 +153,34 @@ def test_what_a_violation_says_of_itself_is_kept(tmp_path: Path) -> None:
     (violation,) = load_violations(tmp_path)
     assert violation.name == "native.late"
     assert (violation.level, violation.missing) == ("deterministic", "no gcc on PATH")
+
+
+SLOW = """
+import time
+from pathlib import Path
+from tessera_conformance.strength import violates
+from tessera_reference.adapter import ReferenceAdapter
+
+def slow(self):
+    Path(__file__).with_suffix("." + type(self).__name__).touch()
+    time.sleep(60)
+
+First = violates("LANG-02.1-08", "is slow")(type("First", (ReferenceAdapter,), {"hello": slow, "__module__": __name__}))
+Other = violates("LANG-02.1-09", "is slow")(type("Other", (ReferenceAdapter,), {"hello": slow, "__module__": __name__}))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_with_several_processes_prints_one_line(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C goes to the processes too, SIGTERM to the command alone."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    command = [*COMMAND, f"--violators={tmp_path}", "--cases=ir/keywords/", "--jobs=2"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+        while len(list(tmp_path.glob("slow.*"))) < 3 and running.poll() is None:
+            time.sleep(0.1)
+        (os.killpg if number == signal.SIGINT else os.kill)(running.pid, number)
+        assert running.communicate(timeout=30)[1] == "interrupted\n"
+    assert running.returncode == 128 + number
 
 
 # Legal variants: every one passes; what is none is reported by its name and the case; what shows nowhere, too.

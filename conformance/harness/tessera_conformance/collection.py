@@ -31,6 +31,8 @@ class CollectedSuite:
         output = io.StringIO()
         with redirect_stdout(output), redirect_stderr(output):
             code = pytest.main([f"--impl={implementation}", *options, *places], plugins=[collector])
+        if collector.interruption is not None:
+            raise collector.interruption
         if code != pytest.ExitCode.OK:
             raise SuiteNotCollected(f"pytest could not collect the suite (exit code {int(code)}):\n{output.getvalue()}")
         self.items = collector.items
@@ -47,6 +49,10 @@ class CollectedSuite:
 class _Collector:
     def __init__(self) -> None:
         self.items: list[pytest.Function] = []
+        self.interruption: BaseException | None = None
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        self.interruption = excinfo.value
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         items = [item for item in session.items if isinstance(item, pytest.Function) and CASE in item.stash]

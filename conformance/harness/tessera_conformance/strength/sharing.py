@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength.matrix import Fate, Judged, Trial, suite_of
 from tessera_conformance.strength.violation import Violation, load_violations
+from tessera_conformance.terminal import SIGNALS, Interrupted, interrupt_once
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import load_adapter
 
@@ -48,17 +50,36 @@ def share_out(jobs: int, work: Callable[[Task], Result], tasks: Sequence[Task]) 
         return [work(task) for task in tasks]
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(jobs, context, _take, (work, tasks)) as pool:
-        return list(pool.map(_perform, range(len(tasks))))
+        try:
+            return list(pool.map(_perform, range(len(tasks))))
+        except KeyboardInterrupt:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
 
 
 def _take(work: Callable[[Any], Any], tasks: Sequence[Any]) -> None:
     global _shared
+    _end_at_signals()
     _shared = (work, tasks)
 
 
+def _end_at_signals() -> None:
+    """Let signals end this process at once and without a word: its parent reports the interruption."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
 def _perform(place: int) -> Any:
+    """Return the result of a task; a signal ends the process after the task's clean-up."""
     work, tasks = _shared
-    return work(tasks[place])
+    restore = interrupt_once()
+    try:
+        return work(tasks[place])
+    except Interrupted as interruption:
+        os._exit(interruption.exit_code)
+    finally:
+        restore()
 
 
 def isolated(
@@ -98,9 +119,13 @@ class _Running:
 
 
 def _started(work: Callable[[Task], Any], place: int, task: Task, patience: float) -> tuple[Connection, _Running]:
+    def perform() -> None:
+        _end_at_signals()
+        theirs.send(work(task))
+
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=lambda: theirs.send(work(task)))
+    process = context.Process(target=perform)
     process.start()
     theirs.close()
     return ours, _Running(place, process, time.monotonic() + patience)
@@ -143,17 +168,15 @@ def judge_on_workers(engine: Engine, trial: Trial, violations: Sequence[Violatio
     judged: dict[str, Judged] = {}
     for name, result in engine.results(units):
         if isinstance(result, Lost):
-            judged[name] = _lost(trial, by_name[name], result)
+            violation, lost_by_task = by_name[name], result.by_task
+            level = violation.level or "strict"
+            fate: Fate = "killed_by_fault" if lost_by_task else "survived"
+            failures = [] if lost_by_task else [f"{name}, which was not judged: {result.reason}"]
+            judged[name] = (fate, (), len(trial.tagged(violation)), level), failures
         else:
             (fate, killers, tagged, level), failures = result
             judged[name] = (fate, tuple(killers), tagged, level), failures
     return [judged[name] for name in by_name]
-
-
-def _lost(trial: Trial, violation: Violation, lost: Lost) -> Judged:
-    failures = [] if lost.by_task else [f"{violation.name}, which was not judged: {lost.reason}"]
-    fate: Fate = "killed_by_fault" if lost.by_task else "survived"
-    return (fate, (), len(trial.tagged(violation)), violation.level or "strict"), failures
 
 
 # The process that judges a unit of violators, after it has collected the suite.
