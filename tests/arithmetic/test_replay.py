@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance.arithmetic import NodeArithmetic, canonical, fast_sums, replay
-from tessera_conformance.arithmetic.nodes import Rounding
-from tessera_conformance.arithmetic.replay import flushed, result_of, rounded
+from tessera_conformance.arithmetic.replay import flushed, result_of
 from tessera_conformance.oracle.exact import (
     FORMATS,
     INFINITY,
@@ -23,6 +22,7 @@ from tessera_conformance.oracle.exact import (
     NEGATIVE_ZERO,
     ZERO,
     FloatFormat,
+    Rounding,
     Value,
     exponent_of,
     float_format,
@@ -432,23 +432,23 @@ def test_against_all_values_of_a_small_format(direction: Rounding) -> None:
     grid = SMALL.smallest / 8
     for _ in range(4000):
         number = grid * chance.randint(1, 1 << chance.randint(1, 21)) * chance.choice((-1, 1))
-        assert rounded(number, SMALL, direction) == expected(number, direction), number
+        assert SMALL.round(number, direction) == expected(number, direction), number
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_values_of_the_format_stay(direction: Rounding) -> None:
     for value in [*VALUES, *(-value for value in VALUES[1:]), NEGATIVE_ZERO, INFINITY, NEGATIVE_INFINITY, NAN]:
-        assert rounded(value, SMALL, direction) == value
+        assert SMALL.round(value, direction) == value
 
 
 def test_eight_bit_floats_stop_at_their_largest_value() -> None:
     e4m3 = float_format("fp8_e4m3")
-    assert rounded(Fraction(10**6), e4m3, "up") == 448
-    assert rounded(Fraction(-(10**6)), e4m3, "nearest_away") == -448
+    assert e4m3.round(Fraction(10**6), "up") == 448
+    assert e4m3.round(Fraction(-(10**6)), "nearest_away") == -448
 
 
 def test_integers_wrap_in_every_direction() -> None:
-    assert rounded(Fraction(2**31), FORMATS["int32"], "up") == -(2**31)
+    assert FORMATS["int32"].round(Fraction(2**31), "up") == -(2**31)
 
 
 def test_flushing_keeps_the_sign() -> None:

@@ -250,6 +250,7 @@ FOLDER = Path(oracle.__file__).parent
 FILES = [*sorted(FOLDER.rglob("*.py")), Path(derivatives.__file__)]
 STANDARD = {
     "__future__",
+    "abc",
     "collections.abc",
     "dataclasses",
     "enum",

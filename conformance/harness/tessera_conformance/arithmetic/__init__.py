@@ -6,5 +6,6 @@ the result of that declaration. It shares nothing with the reference implementat
 
 from tessera_conformance.arithmetic import replay
 from tessera_conformance.arithmetic.nodes import ModelError, NodeArithmetic, canonical
+from tessera_conformance.oracle.exact import Rounding
 
-__all__ = ["ModelError", "NodeArithmetic", "canonical", "replay"]
+__all__ = ["ModelError", "NodeArithmetic", "Rounding", "canonical", "replay"]

@@ -13,15 +13,7 @@ import gmpy2
 import numpy as np
 
 from tessera_conformance.arithmetic.nodes import NodeArithmetic
-from tessera_conformance.oracle.exact import (
-    INFINITY,
-    NAN,
-    NEGATIVE_INFINITY,
-    NEGATIVE_ZERO,
-    Value,
-    float_format,
-    value_of,
-)
+from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.trees import START, Tree
 from tessera_conformance.tensors import Tensor
 
@@ -140,8 +132,8 @@ class _Fp32Nodes(_Nodes):
         return self._summed(left.astype(np.float64), right.astype(np.float64))
 
     def fused(self, product: PendingArray, addend: Array) -> Array:
-        exact = product.left.astype(np.float64) * product.right.astype(np.float64)
-        return self._summed(exact, addend.astype(np.float64))
+        wide = product.left.astype(np.float64) * product.right.astype(np.float64)
+        return self._summed(wide, addend.astype(np.float64))
 
     def _summed(self, left: Array, right: Array) -> Array:
         total = _odd_sum(left, right)
@@ -204,15 +196,11 @@ class _Fp64Nodes(_Nodes):
         return self.flushed(np.asarray(_fused64(left, right, addend), np.float64))
 
 
-def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
-    total = x + y
-    part = total - x
-    return total, (x - (total - part)) + (y - part)
-
-
 def _odd_sum(x: Array, y: Array) -> Array:
     """Return x + y in float64, rounded to odd: if inexact, the neighbour whose last bit is set."""
-    total, rest = _two_sum(x, y)
+    total = x + y
+    part = total - x
+    rest = (x - (total - part)) + (y - part)
     word = np.ascontiguousarray(total).view(np.int64)
     moves = np.isfinite(total) & (rest != 0) & ((word & 1) == 0)
     step = np.where((rest > 0) == (total > 0), 1, -1)
@@ -227,7 +215,7 @@ _fused64 = np.frompyfunc(lambda x, y, z: float(_IEEE_DOUBLE.fma(x, y, z)), 3, 1)
 # Tensors as numpy arrays that hold the same numbers, and back with one rounding.
 
 
-_SPECIAL = {NAN: np.nan, INFINITY: np.inf, NEGATIVE_INFINITY: -np.inf, NEGATIVE_ZERO: -0.0}
+_SPECIAL = {exact.NAN: np.nan, exact.INFINITY: np.inf, exact.NEGATIVE_INFINITY: -np.inf, exact.NEGATIVE_ZERO: -0.0}
 
 
 def as_array(tensor: Tensor) -> Array:
@@ -250,7 +238,7 @@ def as_tensor(numbers: Array, dtype: str, shape: tuple[int, ...]) -> Tensor:
     """Return numbers rounded once to a float dtype, to nearest even; NaN becomes the canonical one."""
     flat = np.ascontiguousarray(numbers).reshape(-1)
     words = _words(flat, dtype)
-    words[np.isnan(flat)] = float_format(dtype).nan_code
+    words[np.isnan(flat)] = exact.float_format(dtype).nan_code
     return Tensor(dtype, shape, words.astype(words.dtype.newbyteorder("<")).tobytes())
 
 
@@ -258,7 +246,7 @@ def flushed_operands(numbers: Array, dtype: str, model: NodeArithmetic) -> Array
     """Return operands with subnormals of their dtype as zeros of their sign, if the model flushes."""
     if model.subnormals == "kept":
         return numbers
-    smallest = float(float_format(dtype).smallest_normal)
+    smallest = float(exact.float_format(dtype).smallest_normal)
     return np.where(np.abs(numbers) < smallest, np.copysign(np.zeros_like(numbers), numbers), numbers)
 
 
@@ -286,19 +274,15 @@ def _words(flat: Array, dtype: str) -> Array:
 
 def _words_of_few(flat: Array, dtype: str) -> Array:
     """Return the codes of numbers, each distinct one rounded once by the oracle."""
-    format_ = float_format(dtype)
+    format_ = exact.float_format(dtype)
     bits = flat.view(np.uint32 if flat.dtype == np.float32 else np.uint64)
     distinct, places = np.unique(bits, return_inverse=True)
-    codes = [format_.encode(value_of(float(number))) for number in distinct.view(flat.dtype)]
+    codes = [format_.encode(exact.value_of(float(number))) for number in distinct.view(flat.dtype)]
     width = {8: np.uint8, 16: np.uint16}[1 + format_.exponent_bits + format_.fraction_bits]
     words: Array = np.array(codes, width)
     return np.asarray(words[places.reshape(-1)])
 
 
 def _table(dtype: str) -> Array:
-    decode = float_format(dtype).decode
-    return np.array([_float(decode(code)) for code in range(256)], np.float32)
-
-
-def _float(value: Value) -> float:
-    return float(value) if isinstance(value, Fraction) else _SPECIAL[value]
+    values = map(exact.float_format(dtype).decode, range(256))
+    return np.array([float(v) if isinstance(v, Fraction) else _SPECIAL[v] for v in values], np.float32)

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from tessera_conformance.oracle.exact import ACCUMULATORS, FORMATS, FloatFormat, Format
+from tessera_conformance.oracle.exact import ACCUMULATORS, FORMATS, FloatFormat, Format, Rounding
 
 Product: TypeAlias = Literal["rounded", "fused"]
-Rounding: TypeAlias = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
 Subnormals: TypeAlias = Literal["kept", "flushed"]
 Start: TypeAlias = Literal["zero", "none"]
 

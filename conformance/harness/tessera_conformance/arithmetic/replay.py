@@ -21,27 +21,9 @@ from tessera_conformance.arithmetic.fast_sums import (
     flushed_operands,
     tf32_operands,
 )
-from tessera_conformance.arithmetic.nodes import NodeArithmetic, Rounding
-from tessera_conformance.oracle.exact import (
-    FORMATS,
-    NAN,
-    NEGATIVE_ZERO,
-    TF32_OPERAND,
-    ZERO,
-    FloatFormat,
-    Format,
-    Value,
-    add,
-    exponent_of,
-    finite,
-    is_infinite,
-    is_negative,
-    is_zero,
-    multiply,
-    tensor_of,
-    values_of,
-    zero,
-)
+from tessera_conformance.arithmetic.nodes import NodeArithmetic
+from tessera_conformance.oracle import exact
+from tessera_conformance.oracle.exact import NAN, ZERO, FloatFormat, Format, Rounding, Value
 from tessera_conformance.oracle.trees import START, Tree
 from tessera_conformance.tensors import Tensor
 
@@ -81,19 +63,17 @@ def matmul(
     explicit, dtype = tree.with_start(terms) if start is not None else _started(tree, terms, model), out or a.dtype
     if start is None and fast_sums.can(explicit, model, a.dtype):
         left, right = _factors(a, model)[..., :, None], _factors(b, model)[..., None, :, :]
-        return as_tensor(
-            _products([(left[..., :, k, :], right[..., k, :]) for k in range(terms)], shape, explicit, model),
-            dtype,
-            shape,
-        )
+        zeros = np.zeros(shape, fast_sums.type_of(model.accumulator))
+        sums = fast_sums.evaluated(lambda k: PendingArray(left[..., :, k, :], right[..., k, :]), zeros, explicit, model)
+        return as_tensor(sums, dtype, shape)
     lefts, rights = _exact_factors(a, model), _exact_factors(b, model)
-    starts = [None if _is_unstarted(terms, model) else ZERO] * prod(shape) if start is None else values_of(start)
+    starts = [None if _is_unstarted(terms, model) else ZERO] * prod(shape) if start is None else exact.values_of(start)
     results = []
     for place, first in zip(np.ndindex(*shape), starts, strict=True):
         *which, row, column = place
         left_row, right_column = lefts[(*which, row)], rights[(*which, slice(None), column)]
         results.append(product(left_row.tolist(), right_column.tolist(), explicit, model, first))
-    return tensor_of(dtype, shape, results)
+    return exact.tensor_of(dtype, shape, results)
 
 
 def inner(a: Tensor, b: Tensor, tree: Tree, model: NodeArithmetic, out: str | None = None) -> Tensor:
@@ -129,9 +109,9 @@ def sum(
         terms = terms.astype(fast_sums.type_of(model.accumulator))
         zeros = np.zeros(terms.shape[1:], terms.dtype)
         return as_tensor(fast_sums.evaluated(terms.__getitem__, zeros, explicit, model), dtype, rest)
-    values = _objects(operands(values_of(x), x.dtype, model), shape)
+    values = _objects(operands(exact.values_of(x), x.dtype, model), shape)
     rows = np.moveaxis(values, axis, -1).reshape(prod(rest), shape[axis]).tolist()
-    return tensor_of(dtype, rest, [reduce(row, explicit, model) for row in rows])
+    return exact.tensor_of(dtype, rest, [reduce(row, explicit, model) for row in rows])
 
 
 def all_reduce(inputs: Sequence[Tensor], tree: Tree, model: NodeArithmetic) -> Tensor:
@@ -161,21 +141,13 @@ def _is_unstarted(terms: int, model: NodeArithmetic) -> bool:
 
 
 def _shape(argument: str, tensor: Tensor, rank: int, model: NodeArithmetic) -> tuple[int, ...]:
-    if tensor.dtype not in FORMATS or tensor.dtype == "bool":
+    if tensor.dtype not in exact.FORMATS or tensor.dtype == "bool":
         raise ReplayError(argument, f"{tensor.dtype} has no sums of real numbers")
-    if isinstance(FORMATS[tensor.dtype], FloatFormat) != model.is_float:
+    if isinstance(exact.FORMATS[tensor.dtype], FloatFormat) != model.is_float:
         raise ReplayError(argument, f"{tensor.dtype} does not accumulate in {model.accumulator}")
     if len(tensor.shape) < rank:
         raise ReplayError(argument, f"expected {rank} dimensions or more, found {len(tensor.shape)}")
     return tensor.shape
-
-
-def _products(
-    factors: Sequence[tuple[Array, Array]], shape: tuple[int, ...], tree: Tree, model: NodeArithmetic
-) -> Array:
-    """Return the fast path over pairs of factors, one a leaf; the start, if the tree has one, is +0."""
-    zeros = np.zeros(shape, fast_sums.type_of(model.accumulator))
-    return fast_sums.evaluated(lambda k: PendingArray(*factors[k]), zeros, tree, model)
 
 
 def _factors(tensor: Tensor, model: NodeArithmetic) -> Array:
@@ -184,9 +156,9 @@ def _factors(tensor: Tensor, model: NodeArithmetic) -> Array:
 
 
 def _exact_factors(tensor: Tensor, model: NodeArithmetic) -> np.ndarray[Any, np.dtype[np.object_]]:
-    values = operands(values_of(tensor), tensor.dtype, model)
+    values = operands(exact.values_of(tensor), tensor.dtype, model)
     if tensor.dtype == "tf32":
-        values = [TF32_OPERAND.round(value) for value in values]
+        values = [exact.TF32_OPERAND.round(value) for value in values]
     return _objects(values, tensor.shape)
 
 
@@ -196,73 +168,26 @@ def _objects(values: Sequence[object], shape: tuple[int, ...]) -> np.ndarray[Any
     return array.reshape(shape)
 
 
-# Rounding of exact values to a number format in any direction that IEEE 754 names, by integer division.
-
-
-def rounded(value: Value, format_: Format, direction: Rounding = "nearest_even") -> Value:
-    """`value` in a format; integers wrap in every direction."""
-    if direction == "nearest_even" or not isinstance(format_, FloatFormat):
-        return format_.round(value)
-    return _directed(value, format_, direction)
+# The values of nodes, which are rounded in a direction that IEEE 754 names, and flushed if they are subnormal.
 
 
 def flushed(value: Value, format_: Format) -> Value:
     """Return `value`, or the zero of its sign if it is a subnormal of the format."""
     if isinstance(value, Fraction) and isinstance(format_, FloatFormat) and 0 < abs(value) < format_.smallest_normal:
-        return zero(value < 0)
+        return exact.zero(value < 0)
     return value
 
 
 def result_of(value: Value, model: NodeArithmetic) -> Value:
     """Return the value of a node from the exact value of its sum."""
-    result = rounded(value, model.format, model.rounding)
+    result = model.format.round(value, model.rounding)
     return flushed(result, model.format) if model.subnormals == "flushed" else result
-
-
-def _directed(value: Value, format_: FloatFormat, direction: Rounding) -> Value:
-    if value is NAN or is_infinite(value) or is_zero(value):
-        return format_.round(value)
-    negative = is_negative(value)
-    magnitude, truncated = _truncated(abs(finite(value)), format_)
-    rest = abs(finite(value)) - truncated
-    if rest and _rounds_away(direction, negative, rest, truncated, magnitude, format_):
-        magnitude += 1
-    if magnitude > format_.largest_code:
-        return _overflowed(negative, format_, direction)
-    return format_.decode(magnitude | (format_.sign_bit if negative else 0))
-
-
-def _truncated(number: Fraction, format_: FloatFormat) -> tuple[int, Fraction]:
-    """Return the code at or below a positive number, without a largest exponent, and its value."""
-    exponent = exponent_of(number)
-    binade = max(exponent - format_.fraction_bits - format_.smallest_exponent, 0)
-    spacing = Fraction(2) ** (binade + format_.smallest_exponent)
-    significand = number // spacing
-    return (binade << format_.fraction_bits) + significand, significand * spacing
-
-
-def _rounds_away(
-    direction: Rounding, negative: bool, rest: Fraction, truncated: Fraction, magnitude: int, format_: FloatFormat
-) -> bool:
-    if direction == "nearest_away":
-        binade = max((magnitude >> format_.fraction_bits) - 1, 0)
-        return 2 * rest >= Fraction(2) ** (binade + format_.smallest_exponent)
-    return direction == ("down" if negative else "up")
-
-
-def _overflowed(negative: bool, format_: FloatFormat, direction: Rounding) -> Value:
-    """Return the result of an overflow: the largest value in directions towards zero, else the format's overflow."""
-    stops = direction == "toward_zero" or direction == ("up" if negative else "down")
-    if stops:
-        return -format_.largest if negative else format_.largest
-    beyond = format_.largest * 4
-    return format_.round(-beyond if negative else beyond)
 
 
 def zero_sum(all_negative: bool, none_negative: bool, direction: Rounding) -> Value:
     """Return the zero of a sum of terms: with their common sign, else +0, or -0 if rounding goes down."""
     if all_negative or (direction == "down" and not none_negative):
-        return NEGATIVE_ZERO
+        return exact.NEGATIVE_ZERO
     return Fraction(0)
 
 
@@ -290,7 +215,7 @@ def product(
     left: Sequence[Value], right: Sequence[Value], tree: Tree, model: NodeArithmetic, start: Value | None = ZERO
 ) -> Value:
     """Return the inner product of two rows of values, in the accumulator, from the start value, by default +0."""
-    terms = [Pending(multiply(x, y)) for x, y in zip(left, right, strict=True)]
+    terms = [Pending(exact.multiply(x, y)) for x, y in zip(left, right, strict=True)]
     if model.product == "fused":
         return _evaluated(list(terms), tree, model, start)
     return _evaluated([result_of(term.value, model) for term in terms], tree, model, start)
@@ -300,7 +225,7 @@ def operands(values: Sequence[Value], dtype: str, model: NodeArithmetic) -> list
     """Return input values as the arithmetic reads them: subnormals of their dtype flushed if the model flushes."""
     if model.subnormals == "kept":
         return list(values)
-    return [flushed(value, FORMATS[dtype]) for value in values]
+    return [flushed(value, exact.FORMATS[dtype]) for value in values]
 
 
 def _evaluated(terms: Sequence[Value | Pending], tree: Tree, model: NodeArithmetic, start: Value | None) -> Value:
@@ -329,13 +254,13 @@ def _value(child: Value | Pending) -> Value:
 
 def _sum(terms: Sequence[Value], model: NodeArithmetic) -> Value:
     """Return the exact sum, with the sign of a zero."""
-    if any(term is NAN or is_infinite(term) for term in terms):
-        return functools.reduce(add, terms)
-    number = functools.reduce(operator.add, map(finite, terms), ZERO)
+    if any(term is NAN or exact.is_infinite(term) for term in terms):
+        return functools.reduce(exact.add, terms)
+    number = functools.reduce(operator.add, map(exact.finite, terms), ZERO)
     if number:
         return number
-    signs = [is_negative(term) for term in terms]
-    return zero_sum(all(map(is_zero, terms)) and all(signs), not any(signs), model.rounding)
+    signs = [exact.is_negative(term) for term in terms]
+    return zero_sum(all(map(exact.is_zero, terms)) and all(signs), not any(signs), model.rounding)
 
 
 def _aligned(terms: Sequence[Value], bits: int) -> list[Value]:
@@ -343,9 +268,5 @@ def _aligned(terms: Sequence[Value], bits: int) -> list[Value]:
     numbers = [term for term in terms if isinstance(term, Fraction) and term]
     if not numbers:
         return list(terms)
-    spacing = Fraction(2) ** (max(map(exponent_of, numbers)) - bits)
-    return [_cut(term, spacing) if isinstance(term, Fraction) else term for term in terms]
-
-
-def _cut(term: Fraction, spacing: Fraction) -> Fraction:
-    return (abs(term) // spacing) * (spacing if term > 0 else -spacing)
+    spacing = Fraction(2) ** (max(map(exact.exponent_of, numbers)) - bits)
+    return [int(term / spacing) * spacing if isinstance(term, Fraction) else term for term in terms]

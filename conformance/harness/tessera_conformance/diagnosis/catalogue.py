@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tessera_conformance.arithmetic.nodes import Rounding
+from tessera_conformance.arithmetic import Rounding
 from tessera_conformance.diagnosis.departure import ORDERS, OWN, TRUNCATED, Departure
 from tessera_conformance.diagnosis.kernels import COMPOSED, KERNELS
 from tessera_conformance.oracle.elementwise import OPERATIONS as FUNCTIONS

@@ -10,8 +10,7 @@ from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from typing import Any, NamedTuple, TypeAlias
 
-from tessera_conformance.arithmetic.nodes import Rounding
-from tessera_conformance.arithmetic.replay import flushed, rounded
+from tessera_conformance.arithmetic.replay import flushed
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.elementwise import evaluate
 from tessera_conformance.oracle.exact import (
@@ -23,6 +22,7 @@ from tessera_conformance.oracle.exact import (
     FloatFormat,
     Format,
     IntegerFormat,
+    Rounding,
     Value,
 )
 
@@ -316,7 +316,7 @@ class Steps:
         """Return an operand as the implementation reads it; a `factor` of tf32 has ten fraction bits."""
         changed, form = self.departure.operands, FORMATS[dtype]
         if changed == TRUNCATED:
-            value = rounded(value, TF32_OPERAND, "toward_zero") if dtype == "tf32" else value
+            value = TF32_OPERAND.round(value, "toward_zero") if dtype == "tf32" else value
         elif changed and isinstance(form, FloatFormat):
             value = narrowed(value, changed)
         if factor and dtype == "tf32":
@@ -331,7 +331,7 @@ class Steps:
         form = format_ or self.format
         if isinstance(form, IntegerFormat) and self.departure.overflow.startswith("saturate"):
             return limited(value, form)
-        result = rounded(value, form, self.departure.steps)
+        result = form.round(value, self.departure.steps)
         return flushed(result, form) if self.departure.flushed == "steps" else result
 
     def constant(self, value: Fraction | int | float) -> Value:
@@ -356,7 +356,7 @@ class Steps:
         if numbers and len(values) > 2:
             spacing = Fraction(2) ** (max(map(exact.exponent_of, numbers)) - bits)
             values = [spacing * int(number / spacing) if isinstance(number, Fraction) else number for number in values]
-        return rounded(reduce(exact.add, values), self.format, "toward_zero")
+        return self.format.round(reduce(exact.add, values), "toward_zero")
 
     def subtract(self, x: Any, y: Any) -> Value:
         """The difference."""
@@ -421,7 +421,7 @@ class Steps:
             value = FORMATS[ACCUMULATORS.get(dtype, dtype)].round(value)
             value = ZERO if value is exact.NEGATIVE_ZERO else value
         if departure.result != "nearest_even":
-            value = rounded(value, form, departure.result)
+            value = form.round(value, departure.result)
         code = form.encode(value, nonfinite=nonfinite or departure.overflow == "nonfinite")
         magnitude = code & (form.sign_bit - 1)
         overflows = magnitude > form.largest_code and value is not NAN

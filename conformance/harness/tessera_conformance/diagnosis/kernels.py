@@ -76,7 +76,7 @@ class Work(Steps):
         """Yield the places and elements of each line along the axis, or along the one that the implementation uses."""
         values = self.values()
         axis: int = {"last_axis": -1, "first_axis": 0}.get(self.form, self.call.arguments.get("axis", -1))
-        for line in along(self.call.inputs[0].shape, axis).places:
+        for line in along(self.call.inputs[0].shape, axis):
             yield line, [values[at] for at in line]
 
     def stored(self, value: Value, dtype: str) -> Value:

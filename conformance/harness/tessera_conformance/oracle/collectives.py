@@ -7,14 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.exact import (
-    BadArgument,
-    Value,
-    finite,
-    float_format,
-    stacked,
-    values_of,
-)
+from tessera_conformance.oracle.exact import BadArgument, Value
 from tessera_conformance.oracle.reductions import max_, mean, min_, prod, sum_
 from tessera_conformance.oracle.trees import Order
 from tessera_conformance.tensors import Tensor
@@ -26,7 +19,7 @@ def top_k(x: Tensor, *, k: int) -> tuple[Tensor, Tensor]:
         raise BadArgument("x", list(x.shape), "a tensor of one axis")
     if type(k) is not int or not 0 <= k <= x.size:
         raise BadArgument("k", k, f"an integer from 0 to {x.size}")
-    values = values_of(x)
+    values = exact.values_of(x)
     if exact.NAN in values:
         raise BadArgument("x", "NaN", "numbers and infinities")
     by_magnitude = sorted(range(x.size), key=lambda place: (-_rank(values[place], x), place))
@@ -39,7 +32,7 @@ def top_k(x: Tensor, *, k: int) -> tuple[Tensor, Tensor]:
 
 def _rank(value: Value, x: Tensor) -> Fraction:
     """Return the magnitude, with the infinities above every number of the type."""
-    return 2 * float_format(x.dtype).largest if exact.is_infinite(value) else abs(finite(value))
+    return 2 * exact.float_format(x.dtype).largest if exact.is_infinite(value) else abs(exact.finite(value))
 
 
 # Collectives: the results of every rank.
@@ -57,7 +50,7 @@ def all_reduce(
     *inputs: Tensor, op: str = "sum", tree: Order = "pairwise", algorithm: str | None = None
 ) -> tuple[Tensor, ...]:
     """The same tensor for each rank; a sum, product or mean follows a tree (AMB-COLL-31), an extreme none."""
-    stack = stacked(inputs)
+    stack = exact.stacked(inputs)
     if op not in (*_ALONG_A_TREE, *_EXTREMES):
         raise BadArgument("op", op, "sum, prod, mean, max or min")
     result = _ALONG_A_TREE[op](stack, 0, tree=tree) if op in _ALONG_A_TREE else _EXTREMES[op](stack, 0)

@@ -4,35 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 from math import ceil, prod
 from typing import Literal, TypeAlias
 
 from tessera_conformance.oracle import elementwise, exact
 from tessera_conformance.oracle.elementwise import add, cast, evaluate, multiply, turn
-from tessera_conformance.oracle.exact import (
-    ACCUMULATORS,
-    FORMATS,
-    NEGATIVE_INFINITY,
-    ZERO,
-    BadArgument,
-    Complex,
-    FloatFormat,
-    RealField,
-    Value,
-    accumulator_format,
-    along,
-    channels,
-    complex_dtype,
-    complex_product,
-    component_format,
-    elements_of,
-    float_format,
-    tensor_of,
-    values_of,
-)
+from tessera_conformance.oracle.exact import BadArgument, Complex, FloatFormat, Value
 from tessera_conformance.oracle.movement import transpose
-from tessera_conformance.oracle.reductions import matmul, pairwise_sum, softmax
-from tessera_conformance.oracle.trees import PAIRWISE, Tree
+from tessera_conformance.oracle.reductions import average, matmul, softmax
+from tessera_conformance.oracle.trees import PAIRWISE
 from tessera_conformance.tensors import Tensor
 
 # Short programs of several operators, each operator rounding its result, and attention as one operation.
@@ -48,7 +29,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Tensor:
 
 def scale(a: Tensor, *, factor: str) -> Tensor:
     """a * factor."""
-    return multiply(a, tensor_of(a.dtype, (), [Fraction(factor)]))
+    return multiply(a, exact.tensor_of(a.dtype, (), [Fraction(factor)]))
 
 
 def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
@@ -70,30 +51,27 @@ def flash_attention(
     """
     if causal and q.shape[-2] != k.shape[-2]:
         raise BadArgument("causal", causal, "false where queries and keys are not as many")
-    format_ = accumulator_format(q.dtype)
+    format_ = exact.accumulator_format(q.dtype)
     factor = evaluate("rsqrt", format_, Fraction(q.shape[-1])) if scale is None else Fraction(scale)
     data = b""
     for queries, keys, values in zip(*map(matrices, (q, k, v)), strict=True):
-        products = matmul(queries, transpose(keys), out=ACCUMULATORS[q.dtype])
-        scores = multiply(products, tensor_of(products.dtype, (), [factor]))
-        weights = softmax(_masked(scores) if causal else scores)
+        products = matmul(queries, transpose(keys), out=exact.ACCUMULATORS[q.dtype])
+        scores = multiply(products, exact.tensor_of(products.dtype, (), [factor]))
+        if causal:
+            columns, terms = scores.shape[-1], enumerate(exact.values_of(scores))
+            shown = [exact.NEGATIVE_INFINITY if at % columns > at // columns else value for at, value in terms]
+            scores = exact.tensor_of(scores.dtype, scores.shape, shown)
+        weights = softmax(scores)
         data += matmul(Tensor(values.dtype, weights.shape, weights.data), values, out=q.dtype).data
     return Tensor(q.dtype, (*q.shape[:-1], v.shape[-1]), data)
 
 
 def matrices(x: Tensor) -> list[Tensor]:
     """Return each matrix of a batch in the accumulator type; tf32 stays tf32, so that `matmul` rounds it."""
-    wide = x if x.dtype == "tf32" else tensor_of(ACCUMULATORS[x.dtype], x.shape, values_of(x))
+    wide = x if x.dtype == "tf32" else exact.tensor_of(exact.ACCUMULATORS[x.dtype], x.shape, exact.values_of(x))
     size = prod(x.shape[-2:]) * wide.format.word_bytes
     parts = (wide.data[size * place : size * (place + 1)] for place in range(prod(x.shape[:-2])))
     return [Tensor(wide.dtype, x.shape[-2:], part) for part in parts]
-
-
-def _masked(scores: Tensor) -> Tensor:
-    """Return the scores with -inf above the diagonal."""
-    values, columns = values_of(scores), scores.shape[-1]
-    hidden = [NEGATIVE_INFINITY if place % columns > place // columns else value for place, value in enumerate(values)]
-    return tensor_of(scores.dtype, scores.shape, hidden)
 
 
 # Normalization along an axis: every step rounded in the accumulator type, then one rounding to the dtype.
@@ -104,28 +82,24 @@ def _masked(scores: Tensor) -> Tensor:
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, axis: int = -1, eps: float = 1e-5) -> Tensor:
     """c * rsqrt(mean(c * c) + eps) * gamma + beta, with c = x - mean(x), from left to right."""
-    format_ = accumulator_format(x.dtype)
-    field = RealField(format_)
-    values = values_of(x)
-    results: list[Value] = [ZERO] * x.size
-    for line in along(x.shape, axis).places:
-        row = [values[place] for place in line]
-        units = normalized(centred(row, mean(row, format_), format_), None, eps, format_)
-        for place, unit, factor, addend in zip(line, units, values_of(gamma), values_of(beta), strict=True):
-            results[place] = field.total([field.multiply(unit, factor), addend])
-    return tensor_of(x.dtype, x.shape, results)
+    format_ = exact.accumulator_format(x.dtype)
+    factors, addends = exact.values_of(gamma), exact.values_of(beta)
+
+    def normalize(row: Sequence[Value]) -> list[Value]:
+        units = normalized(centred(row, average(row, format_), format_), None, eps, format_)
+        return scaled(units, factors, addends, format_)
+
+    return exact.from_rows(x, axis, map(normalize, exact.rows_of(x, axis)))
 
 
 def rms_norm(x: Tensor, gamma: Tensor, *, axis: int = -1, eps: float = 1e-6) -> Tensor:
     """x * rsqrt(mean(x * x) + eps) * gamma, from left to right."""
-    format_ = accumulator_format(x.dtype)
-    values = values_of(x)
-    results: list[Value] = [ZERO] * x.size
-    for line in along(x.shape, axis).places:
-        units = normalized([values[place] for place in line], None, eps, format_)
-        for place, unit, factor in zip(line, units, values_of(gamma), strict=True):
-            results[place] = RealField(format_).multiply(unit, factor)
-    return tensor_of(x.dtype, x.shape, results)
+    format_ = exact.accumulator_format(x.dtype)
+
+    def normalize(row: Sequence[Value]) -> list[Value]:
+        return list(map(format_.multiply, normalized(row, None, eps, format_), exact.values_of(gamma)))
+
+    return exact.from_rows(x, axis, map(normalize, exact.rows_of(x, axis)))
 
 
 def batch_norm(
@@ -145,61 +119,61 @@ def batch_norm(
     A channel is a position along the axis, its elements in row-major order. Without `training` the running statistics
     are used, and do not change.
     """
-    format_ = accumulator_format(x.dtype)
-    field = RealField(format_)
-    values = values_of(x)
-    results: list[Value] = [ZERO] * x.size
-    means, variances = values_of(running_mean), values_of(running_variance)
-    moved_means, moved_variances = list(means), list(variances)
-    for channel, places in enumerate(channels(x.shape, axis)):
+    format_ = exact.accumulator_format(x.dtype)
+    results: list[Value] = [exact.ZERO] * x.size
+    values, factors, addends = exact.values_of(x), exact.values_of(gamma), exact.values_of(beta)
+    means, variances = exact.values_of(running_mean), exact.values_of(running_variance)
+    for channel, places in enumerate(exact.channels(x.shape, axis)):
         row = [values[place] for place in places]
-        middle = mean(row, format_) if training else means[channel]
+        middle = average(row, format_) if training else means[channel]
         differences = centred(row, middle, format_)
         spread = mean_square(differences, format_) if training else variances[channel]
         units = normalized(differences, spread, eps, format_)
-        factor, addend = values_of(gamma)[channel], values_of(beta)[channel]
-        for place, unit in zip(places, units, strict=True):
-            results[place] = field.total([field.multiply(unit, factor), addend])
+        count = len(places)
+        elements = scaled(units, [factors[channel]] * count, [addends[channel]] * count, format_)
+        for place, element in zip(places, elements, strict=True):
+            results[place] = element
         if training:
-            moved_means[channel] = moved(means[channel], middle, momentum, format_)
-            moved_variances[channel] = moved(variances[channel], spread, momentum, format_)
+            means[channel] = moved(means[channel], middle, momentum, format_)
+            variances[channel] = moved(variances[channel], spread, momentum, format_)
     return (
-        tensor_of(x.dtype, x.shape, results),
-        tensor_of(running_mean.dtype, running_mean.shape, moved_means),
-        tensor_of(running_variance.dtype, running_variance.shape, moved_variances),
+        exact.tensor_of(x.dtype, x.shape, results),
+        exact.tensor_of(running_mean.dtype, running_mean.shape, means),
+        exact.tensor_of(running_variance.dtype, running_variance.shape, variances),
     )
-
-
-def mean(row: Sequence[Value], format_: FloatFormat) -> Value:
-    """The sum along the canonical tree, divided by the count."""
-    return RealField(format_).divide(pairwise_sum(list(row), format_), format_.round(Fraction(len(row))))
 
 
 def mean_square(row: Sequence[Value], format_: FloatFormat) -> Value:
     """The mean of the squares, each rounded."""
-    return mean([RealField(format_).multiply(value, value) for value in row], format_)
+    return average([format_.multiply(value, value) for value in row], format_)
 
 
 def centred(row: Sequence[Value], middle: Value, format_: FloatFormat) -> list[Value]:
     """Each value less their mean."""
-    return [RealField(format_).total([value, exact.negate(middle)]) for value in row]
+    return [format_.subtract(value, middle) for value in row]
 
 
 def normalized(row: Sequence[Value], spread: Value | None, eps: float, format_: FloatFormat) -> list[Value]:
     """Each value times rsqrt(spread + eps), the spread by default their mean square."""
-    field = RealField(format_)
     if not eps >= 0:
         raise BadArgument("eps", eps, "a number of at least 0")
     square = mean_square(row, format_) if spread is None else spread
-    root = evaluate("rsqrt", format_, field.total([square, format_.round(Fraction(eps))]))
-    return [field.multiply(value, root) for value in row]
+    root = evaluate("rsqrt", format_, format_.total([square, format_.round(Fraction(eps))]))
+    return [format_.multiply(value, root) for value in row]
+
+
+def scaled(
+    units: Sequence[Value], factors: Sequence[Value], addends: Sequence[Value], format_: FloatFormat
+) -> list[Value]:
+    """Each unit times its factor, plus its addend."""
+    terms = zip(map(format_.multiply, units, factors), addends, strict=True)
+    return [format_.total(pair) for pair in terms]
 
 
 def moved(old: Value, new: Value, momentum: float, format_: FloatFormat) -> Value:
     """old * (1 - momentum) + new * momentum, the two factors rounded once each."""
-    field, share = RealField(format_), Fraction(momentum)
-    old_part, new_part = field.multiply(old, format_.round(1 - share)), field.multiply(new, format_.round(share))
-    return field.total([old_part, new_part])
+    share = Fraction(momentum)
+    return format_.total([format_.multiply(old, format_.round(1 - share)), format_.multiply(new, format_.round(share))])
 
 
 # Steps of optimizers: element by element, every step rounded in the accumulator type; each result rounded once.
@@ -211,12 +185,12 @@ def sgd(
     parameter: Tensor, gradient: Tensor, velocity: Tensor, *, rate: float, momentum: float = 0.9
 ) -> tuple[Tensor, Tensor]:
     """velocity = velocity * momentum + gradient; parameter = parameter - velocity * rate."""
-    format_ = accumulator_format(parameter.dtype)
-    field, stepped, velocities = RealField(format_), [], []
-    for p, g, v in zip(values_of(parameter), values_of(gradient), values_of(velocity), strict=True):
-        moving = field.total([field.multiply(v, format_.round(Fraction(momentum))), g])
+    format_ = exact.accumulator_format(parameter.dtype)
+    stepped, velocities = [], []
+    for p, g, v in zip(exact.values_of(parameter), exact.values_of(gradient), exact.values_of(velocity), strict=True):
+        moving = format_.total([format_.multiply(v, format_.round(Fraction(momentum))), g])
         velocities.append(moving)
-        stepped.append(less(p, field.multiply(moving, format_.round(Fraction(rate))), field))
+        stepped.append(format_.subtract(p, format_.multiply(moving, format_.round(Fraction(rate)))))
     return _replaced(parameter, stepped), _replaced(velocity, velocities)
 
 
@@ -234,38 +208,31 @@ def adamw(
     decay: float = 0.01,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One step of AdamW: the moving averages m and v are each divided by 1 - pow(beta, step) before they are used."""
-    format_ = accumulator_format(parameter.dtype)
-    field = RealField(format_)
-    (count,) = values_of(step)
+    format_ = exact.accumulator_format(parameter.dtype)
+    (count,) = exact.values_of(step)
     if not isinstance(count, Fraction) or count < 1:
         raise BadArgument("step", count, "a number of at least 1")
     parts = [lacking(beta, format_.round(count), format_) for beta in (beta1, beta2)]
     stepped, means, squares = [], [], []
-    for p, g, old_mean, old_square in zip(*map(values_of, (parameter, gradient, m, v)), strict=True):
+    for p, g, old_mean, old_square in zip(*map(exact.values_of, (parameter, gradient, m, v)), strict=True):
         means.append(moved(g, old_mean, beta1, format_))
-        squares.append(moved(field.multiply(g, g), old_square, beta2, format_))
-        mean, square = (field.divide(x[-1], part) for x, part in zip((means, squares), parts, strict=True))
-        root = field.total([evaluate("sqrt", format_, square), format_.round(Fraction(eps))])
-        change = field.total([field.divide(mean, root), field.multiply(p, format_.round(Fraction(decay)))])
-        stepped.append(less(p, field.multiply(change, format_.round(Fraction(rate))), field))
+        squares.append(moved(format_.multiply(g, g), old_square, beta2, format_))
+        mean, square = (format_.divide(x[-1], part) for x, part in zip((means, squares), parts, strict=True))
+        root = format_.total([evaluate("sqrt", format_, square), format_.round(Fraction(eps))])
+        change = format_.total([format_.divide(mean, root), format_.multiply(p, format_.round(Fraction(decay)))])
+        stepped.append(format_.subtract(p, format_.multiply(change, format_.round(Fraction(rate)))))
     return _replaced(parameter, stepped), _replaced(m, means), _replaced(v, squares)
 
 
 def lacking(beta: float, count: Value, format_: FloatFormat) -> Value:
     """1 - pow(beta, count)."""
-    power = evaluate("pow", format_, format_.round(Fraction(beta)), count)
-    return less(Fraction(1), power, RealField(format_))
-
-
-def less(x: Value, y: Value, field: RealField) -> Value:
-    """x - y, rounded."""
-    return field.total([x, exact.negate(y)])
+    return format_.subtract(Fraction(1), evaluate("pow", format_, format_.round(Fraction(beta)), count))
 
 
 def _replaced(old: Tensor, values: list[Value]) -> Tensor:
     """Return a tensor of the same dtype and shape with other values, rounded once."""
-    assert old.dtype in FORMATS
-    return tensor_of(old.dtype, old.shape, values)
+    assert old.dtype in exact.FORMATS
+    return exact.tensor_of(old.dtype, old.shape, values)
 
 
 # The discrete Fourier transform over the last axis, as the reference arithmetic composes it.
@@ -306,39 +273,26 @@ def scale_factor(n: int, norm: str, inverse: bool, format_: FloatFormat) -> Valu
     return format_.round(Fraction(1, n)) if (norm == "backward") == inverse else None
 
 
-def rows_of(x: Tensor) -> list[list[int]]:
-    """The places of the rows to transform. Raises `BadArgument`: the last axis is empty or missing."""
+def rows_to_transform(x: Tensor) -> list[list[Complex]]:
+    """The rows along the last axis. Raises `BadArgument`: it is empty or missing."""
     if not x.shape or not x.shape[-1]:
         raise BadArgument("shape", list(x.shape), "a last axis of at least one element")
-    return along(x.shape, -1).places
+    return exact.rows_of(x, -1)
 
 
 def _transform(x: Tensor, norm: str, *, inverse: bool) -> Tensor:
-    x = cast(x, dtype=complex_dtype(x.dtype))
-    rows, n = rows_of(x), x.shape[-1]
-    format_ = component_format(x.dtype)
-    field = RealField(format_)
+    x = cast(x, dtype=exact.complex_dtype(x.dtype))
+    rows, n = rows_to_transform(x), x.shape[-1]
+    format_ = exact.component_format(x.dtype)
     factor = scale_factor(n, norm, inverse, format_)
     roots = [root(m, n, inverse, format_) for m in range(n)]
     tree = PAIRWISE.over(n)
-    elements = elements_of(x)
-    results: list[Complex] = []
-    for places in rows:
-        row = [elements[place] for place in places]
-        sums = [_frequency(row, roots, k, tree, field) for k in range(n)]
-        results.extend(sums if factor is None else [_scaled(value, factor, format_) for value in sums])
-    return tensor_of(x.dtype, x.shape, [part for element in results for part in element])
-
-
-def _frequency(row: list[Complex], roots: list[Complex], k: int, tree: Tree, field: RealField) -> Complex:
-    n = len(row)
-    terms = [complex_product(row[j], roots[j * k % n], field) for j in range(n)]
-    return tree.folded(lambda j: terms[j][0], field.total), tree.folded(lambda j: terms[j][1], field.total)
-
-
-def _scaled(element: Complex, factor: Value, format_: FloatFormat) -> Complex:
-    real, imaginary = (format_.round(exact.multiply(part, factor)) for part in element)
-    return real, imaginary
+    results: list[Value] = []
+    for row, k in product(rows, range(n)):
+        terms = [exact.complex_product(element, roots[j * k % n], format_) for j, element in enumerate(row)]
+        parts = (tree.folded(list(column).__getitem__, format_.total) for column in zip(*terms, strict=True))
+        results.extend(parts if factor is None else (format_.multiply(part, factor) for part in parts))
+    return exact.tensor_of(x.dtype, x.shape, results)
 
 
 # Philox4x32-10, the counter-based generator of the reference arithmetic, and the random operations on it.
@@ -354,7 +308,7 @@ LONG = (1 << 64) - 1
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
-DOUBLE = float_format("fp64")
+DOUBLE = exact.float_format("fp64")
 
 
 def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -380,9 +334,9 @@ def uniform(
 ) -> Tensor:
     """Return multiples of 2**-p in [0, 1), p the significand's bits, from the upper bits of a word, of two for fp64."""
     _check(seed, stream, offset)
-    format_ = float_format(dtype)
+    format_ = exact.float_format(dtype)
     numbers = [_uniform(seed, stream, offset + place, format_.fraction_bits + 1) for place in range(prod(shape))]
-    return tensor_of(dtype, tuple(shape), numbers)
+    return exact.tensor_of(dtype, tuple(shape), numbers)
 
 
 def normal(
@@ -390,21 +344,21 @@ def normal(
 ) -> Tensor:
     """Box and Muller's sqrt(-2 log u1) cos(2 pi u2), each step correctly rounded in fp64, then once to the dtype."""
     _check(seed, stream, offset)
-    float_format(dtype)
-    numbers = [_normal(*normal_sources(seed, stream, offset + place)) for place in range(prod(shape))]
-    return tensor_of(dtype, tuple(shape), numbers)
+    exact.float_format(dtype)
+    numbers = [_normal(seed, stream, offset + place) for place in range(prod(shape))]
+    return exact.tensor_of(dtype, tuple(shape), numbers)
 
 
 def dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int = 0) -> Tensor:
     """+0 where a word falls below rate * 2**32, elsewhere x / (1 - rate), rounded in the accumulator and once more."""
     _check(seed, stream, offset)
-    format_ = accumulator_format(x.dtype)
+    format_ = exact.accumulator_format(x.dtype)
     share_kept = format_.round(1 - exact_rate(rate))
     results: list[Value] = [
-        format_.round(exact.divide(value, share_kept)) if keep else ZERO
-        for value, keep in zip(values_of(x), keeps(rate, seed, stream, offset, x.size), strict=True)
+        format_.divide(value, share_kept) if keep else exact.ZERO
+        for value, keep in zip(exact.values_of(x), keeps(rate, seed, stream, offset, x.size), strict=True)
     ]
-    return tensor_of(x.dtype, x.shape, results)
+    return exact.tensor_of(x.dtype, x.shape, results)
 
 
 def keeps(rate: float, seed: int, stream: int, offset: int, count: int) -> list[bool]:
@@ -420,12 +374,6 @@ def exact_rate(rate: float) -> Fraction:
     return Fraction(rate)
 
 
-def normal_sources(seed: int, stream: int, index: int) -> tuple[Fraction, Fraction]:
-    """The two uniform numbers behind an element, the first in (0, 1] and the second in [0, 1)."""
-    first, second = word(seed, stream, 2 * index), word(seed, stream, 2 * index + 1)
-    return Fraction(first + 1, 1 << 32), Fraction(second, 1 << 32)
-
-
 def _uniform(seed: int, stream: int, index: int, bits: int) -> Value:
     if bits <= 32:
         return Fraction(word(seed, stream, index) >> (32 - bits), 1 << bits)
@@ -433,12 +381,12 @@ def _uniform(seed: int, stream: int, index: int, bits: int) -> Value:
     return Fraction((high << 26) + low, 1 << 53)
 
 
-def _normal(first: Fraction, second: Fraction) -> Value:
-    doubled = DOUBLE.round(exact.multiply(Fraction(-2), elementwise.evaluate("log", DOUBLE, first)))
-    angle = DOUBLE.round(exact.multiply(elementwise.two_pi(DOUBLE), second))
-    return DOUBLE.round(
-        exact.multiply(elementwise.evaluate("sqrt", DOUBLE, doubled), elementwise.evaluate("cos", DOUBLE, angle))
-    )
+def _normal(seed: int, stream: int, index: int) -> Value:
+    """Return an element from two uniform numbers, the first in (0, 1] and the second in [0, 1)."""
+    first, second = word(seed, stream, 2 * index), word(seed, stream, 2 * index + 1)
+    doubled = DOUBLE.multiply(Fraction(-2), evaluate("log", DOUBLE, Fraction(first + 1, 1 << 32)))
+    angle = DOUBLE.multiply(elementwise.two_pi(DOUBLE), Fraction(second, 1 << 32))
+    return DOUBLE.multiply(evaluate("sqrt", DOUBLE, doubled), evaluate("cos", DOUBLE, angle))
 
 
 def _check(seed: int, stream: int, offset: int) -> None:

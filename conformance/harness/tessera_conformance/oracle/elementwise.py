@@ -11,31 +11,7 @@ import gmpy2
 import numpy as np
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.exact import (
-    COMPONENTS,
-    FORMATS,
-    INFINITY,
-    NAN,
-    NEGATIVE_INFINITY,
-    NEGATIVE_ZERO,
-    ZERO,
-    BadArgument,
-    FloatFormat,
-    IntegerFormat,
-    Special,
-    Value,
-    accumulator_format,
-    elements_of,
-    finite,
-    float_format,
-    infinity,
-    is_infinite,
-    is_negative,
-    is_zero,
-    tensor_of,
-    values_of,
-    zero,
-)
+from tessera_conformance.oracle.exact import BadArgument, FloatFormat, IntegerFormat, Special, Value
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 # MPFR with directed rounding: numbers proved to lie below and above a real number.
@@ -55,7 +31,7 @@ Enclosing: TypeAlias = Callable[[Context, Context], tuple[Number, Number]]
 FIRST_PRECISION = 64
 """Bits beyond a significand and its rounding bit in any format: both ends of an exact result or a tie equal it."""
 LARGEST_EXPONENT = 20_000
-_SPECIALS = {NEGATIVE_ZERO: "-0", INFINITY: "inf", NEGATIVE_INFINITY: "-inf", NAN: "nan"}
+_SPECIALS = {exact.NEGATIVE_ZERO: "-0", exact.INFINITY: "inf", exact.NEGATIVE_INFINITY: "-inf", exact.NAN: "nan"}
 
 
 @cache
@@ -80,11 +56,11 @@ def number(value: Value) -> Number:
 def value(number: Number) -> Value:
     """The value that an MPFR number is."""
     if gmpy2.is_nan(number):
-        return NAN
+        return exact.NAN
     if gmpy2.is_infinite(number):
-        return infinity(number < 0)
+        return exact.infinity(number < 0)
     if gmpy2.is_zero(number):
-        return zero(gmpy2.is_signed(number))
+        return exact.zero(gmpy2.is_signed(number))
     return fraction(number)
 
 
@@ -161,7 +137,7 @@ def evaluate(name: str, target: FloatFormat, *operands: Value, nonfinite: bool =
 def code_of_number(name: str, target: FloatFormat, *operands: Number, nonfinite: bool = False) -> int:
     """Return the code of `evaluate` for MPFR operands."""
     if name == "rsqrt" and gmpy2.is_zero(operands[0]) and gmpy2.is_signed(operands[0]):
-        return target.encode(NEGATIVE_INFINITY, nonfinite=nonfinite)
+        return target.encode(exact.NEGATIVE_INFINITY, nonfinite=nonfinite)
     operation = OPERATIONS[name]
     return rounded_code(
         lambda down, up: (operation(down, *operands), operation(up, *operands)), target, nonfinite=nonfinite
@@ -250,48 +226,43 @@ def gelu(x: Tensor, *, approximate: Approximate = "none") -> Tensor:
 
 def relu(x: Tensor) -> Tensor:
     """The maximum of x and +0: NaN propagates, and -0 gives +0."""
-    if x.dtype not in FORMATS:
+    if x.dtype not in exact.FORMATS:
         raise BadArgument("dtype", x.dtype, "a real dtype")
-    return tensor_of(x.dtype, x.shape, [exact.maximum(value, ZERO) for value in values_of(x)], nonfinite=True)
+    return exact.tensor_of(
+        x.dtype, x.shape, [exact.maximum(value, exact.ZERO) for value in exact.values_of(x)], nonfinite=True
+    )
 
 
 _Function: TypeAlias = Callable[[Value, FloatFormat], Value]
 
 
 def _sigmoid(x: Value, format_: FloatFormat) -> Value:
-    denominator = format_.round(exact.add(ONE, evaluate("exp", format_, exact.negate(x))))
-    return format_.round(exact.divide(ONE, denominator))
+    return format_.divide(ONE, format_.total([ONE, evaluate("exp", format_, exact.negate(x))]))
 
 
 def _silu(x: Value, format_: FloatFormat) -> Value:
-    return format_.round(exact.multiply(x, _sigmoid(x, format_)))
+    return format_.multiply(x, _sigmoid(x, format_))
 
 
 def _gelu(x: Value, format_: FloatFormat) -> Value:
-    scaled = format_.round(exact.multiply(x, _root_of_half(format_)))
-    return _half_of(x, evaluate("erf", format_, scaled), format_)
+    root = evaluate("sqrt", format_, HALF)
+    return _half_of(x, evaluate("erf", format_, format_.multiply(x, root)), format_)
 
 
 def _gelu_by_tanh(x: Value, format_: FloatFormat) -> Value:
-    cube = format_.round(exact.multiply(format_.round(exact.multiply(x, x)), x))
-    inner = format_.round(exact.add(x, format_.round(exact.multiply(format_.round(TANH_FACTOR), cube))))
-    scaled = format_.round(exact.multiply(sqrt_two_over_pi(format_), inner))
+    cube = format_.multiply(format_.multiply(x, x), x)
+    inner = format_.total([x, format_.multiply(format_.round(TANH_FACTOR), cube)])
+    scaled = format_.multiply(sqrt_two_over_pi(format_), inner)
     return _half_of(x, evaluate("tanh", format_, scaled), format_)
 
 
 def _half_of(x: Value, shape: Value, format_: FloatFormat) -> Value:
     """(0.5 * x) * (1 + shape)."""
-    half = format_.round(exact.multiply(HALF, x))
-    return format_.round(exact.multiply(half, format_.round(exact.add(ONE, shape))))
-
-
-@cache
-def _root_of_half(format_: FloatFormat) -> Value:
-    return evaluate("sqrt", format_, HALF)
+    return format_.multiply(format_.multiply(HALF, x), format_.total([ONE, shape]))
 
 
 def _elementwise(function: _Function, x: Tensor) -> Tensor:
-    format_, own = accumulator_format(x.dtype), float_format(x.dtype)
+    format_, own = exact.accumulator_format(x.dtype), exact.float_format(x.dtype)
     words = x.words().tolist()
     codes = {word: own.encode(function(own.decode(word), format_)) for word in set(words)}
     return Tensor.from_words(x.dtype, x.shape, [codes[word] for word in words])
@@ -321,18 +292,18 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
     """a / b (LANG-02.3-64); an integer divided by zero is an error, not a value."""
-    return _arithmetic(_truncated if isinstance(FORMATS[a.dtype], IntegerFormat) else exact.divide, a, b)
+    return _arithmetic(_truncated if isinstance(exact.FORMATS[a.dtype], IntegerFormat) else exact.divide, a, b)
 
 
 def negate(a: Tensor) -> Tensor:
     """-a: the sign flipped, nothing rounded, so that an infinity stays one."""
-    negated = [exact.negate(value) for value in values_of(a)]
-    return tensor_of(a.dtype, a.shape, negated, nonfinite=True)
+    negated = [exact.negate(value) for value in exact.values_of(a)]
+    return exact.tensor_of(a.dtype, a.shape, negated, nonfinite=True)
 
 
 def _arithmetic(function: Callable[[Value, Value], Value], a: Tensor, b: Tensor) -> Tensor:
     shape, pairs = paired(a, b)
-    return tensor_of(a.dtype, shape, [function(x, y) for x, y in pairs])
+    return exact.tensor_of(a.dtype, shape, [function(x, y) for x, y in pairs])
 
 
 def _comparison(orders: Collection[int | None], a: Tensor, b: Tensor) -> Tensor:
@@ -360,7 +331,7 @@ def paired(a: Tensor, b: Tensor) -> tuple[tuple[int, ...], list[tuple[Any, Any]]
         raise ValueError(f"operands of one dtype are wanted, not {a.dtype} and {b.dtype}")
     shape = np.broadcast_shapes(a.shape, b.shape)
     places = (np.broadcast_to(np.arange(t.size).reshape(t.shape), shape).ravel().tolist() for t in (a, b))
-    lefts, rights = elements_of(a), elements_of(b)
+    lefts, rights = exact.elements_of(a), exact.elements_of(b)
     return shape, [(lefts[i], rights[j]) for i, j in zip(*places, strict=True)]
 
 
@@ -381,10 +352,10 @@ Overflow: TypeAlias = Literal["saturate", "nonfinite"]
 
 def pow_(x: Tensor, y: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
     """x to the power y; pow(x, 0) and pow(1, y) are 1 even for NaN."""
-    target, nonfinite = float_format(x.dtype), is_nonfinite(overflow)
+    target, nonfinite = exact.float_format(x.dtype), is_nonfinite(overflow)
     shape, pairs = paired(x, y)
     codes = {pair: evaluate("pow", target, *pair, nonfinite=nonfinite) for pair in set(pairs)}
-    return tensor_of(x.dtype, shape, [codes[pair] for pair in pairs], nonfinite=nonfinite)
+    return exact.tensor_of(x.dtype, shape, [codes[pair] for pair in pairs], nonfinite=nonfinite)
 
 
 def is_nonfinite(overflow: str) -> bool:
@@ -398,7 +369,7 @@ def is_nonfinite(overflow: str) -> bool:
 
 
 def _unary(name: str, x: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
-    target, nonfinite = float_format(x.dtype), is_nonfinite(overflow)
+    target, nonfinite = exact.float_format(x.dtype), is_nonfinite(overflow)
     operand = _remembered if x.format.word_bytes <= 2 else _operand
     words = x.words().tolist()
     codes = {word: code_of_number(name, target, operand(x.dtype, word), nonfinite=nonfinite) for word in set(words)}
@@ -406,7 +377,7 @@ def _unary(name: str, x: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
 
 
 def _operand(dtype: str, word: int) -> Number:
-    return number(float_format(dtype).decode(word))
+    return number(exact.float_format(dtype).decode(word))
 
 
 _remembered = cache(_operand)
@@ -429,31 +400,26 @@ def cast(x: Tensor, *, dtype: str, overflow: Overflow = "saturate") -> Tensor:
     if dtype not in ELEMENT_FORMATS:
         raise BadArgument("dtype", dtype, f"one of {', '.join(ELEMENT_FORMATS)}")
     nonfinite = is_nonfinite(overflow)
-    values = values_of(x)
-    if x.dtype in COMPONENTS or dtype in COMPONENTS:
-        return tensor_of(dtype, x.shape, _complex_cast(values, x.dtype, dtype), nonfinite=nonfinite)
+    values = exact.values_of(x)
+    if dtype in exact.COMPONENTS:
+        if x.dtype not in exact.COMPONENTS:
+            values = [part for value in values for part in (value, exact.ZERO)]
+        return exact.tensor_of(dtype, x.shape, values, nonfinite=nonfinite)
+    if x.dtype in exact.COMPONENTS:
+        raise BadArgument("dtype", dtype, f"a complex dtype for elements of {x.dtype}")
     if dtype == "bool":
-        return Tensor.from_words("bool", x.shape, [int(not is_zero(value)) for value in values])
-    target, source = FORMATS[dtype], FORMATS[x.dtype]
+        return Tensor.from_words("bool", x.shape, [int(not exact.is_zero(value)) for value in values])
+    target, source = exact.FORMATS[dtype], exact.FORMATS[x.dtype]
     if isinstance(target, IntegerFormat) and isinstance(source, FloatFormat):
         values = [_truncated_code(value, target) for value in values]
-    return tensor_of(dtype, x.shape, values, nonfinite=nonfinite)
-
-
-def _complex_cast(values: list[Value], source: str, target: str) -> list[Value]:
-    """Return the parts of complex numbers; the imaginary one is +0 if the source is real."""
-    if target not in COMPONENTS:
-        raise BadArgument("dtype", target, f"a complex dtype for elements of {source}")
-    if source in COMPONENTS:
-        return values
-    return [part for value in values for part in (value, ZERO)]
+    return exact.tensor_of(dtype, x.shape, values, nonfinite=nonfinite)
 
 
 def _truncated_code(value: Value, target: IntegerFormat) -> Value:
     """Return the code truncated toward zero, limited to the range."""
     least, greatest = -(1 << (target.bits - 1)), (1 << (target.bits - 1)) - 1
-    if value is NAN:
-        return ZERO
-    if is_infinite(value):
-        return Fraction(least if is_negative(value) else greatest)
-    return Fraction(min(max(int(finite(value)), least), greatest))
+    if value is exact.NAN:
+        return exact.ZERO
+    if exact.is_infinite(value):
+        return Fraction(least if exact.is_negative(value) else greatest)
+    return Fraction(min(max(int(exact.finite(value)), least), greatest))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property, reduce
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -43,6 +44,7 @@ class Special(Enum):
 
 
 Value: TypeAlias = Fraction | Special
+Complex: TypeAlias = tuple[Value, Value]
 
 ZERO = Fraction(0)
 NEGATIVE_ZERO, INFINITY, NEGATIVE_INFINITY, NAN = Special
@@ -61,6 +63,11 @@ def is_infinite(x: Value) -> bool:
 def is_zero(x: Value) -> bool:
     """True if `x` is one of the zeros."""
     return x is NEGATIVE_ZERO or x == 0
+
+
+def is_finite(x: Value) -> bool:
+    """True if `x` is a number, and neither infinite nor NaN."""
+    return isinstance(x, Fraction) or x is NEGATIVE_ZERO
 
 
 def finite(x: Value) -> Fraction:
@@ -179,92 +186,44 @@ def value_of(number: float) -> Value:
     return NEGATIVE_ZERO if number == 0 and math.copysign(1, number) < 0 else Fraction(number)
 
 
-# The numbers that reductions work on: real ones, integers, and pairs that are complex.
-#
-# Everything here rounds as the reference does: a real sum or product once, a complex product at every step of (ac - bd,
-# ad + bc), a sum of complex numbers in each component.
-
-
-Complex: TypeAlias = tuple[Value, Value]
-
-
-@dataclass(frozen=True)
-class RealField:
-    """Real numbers of a format; integers wrap."""
-
-    format: Format
-
-    zero: Value = ZERO
-
-    def round(self, x: Value) -> Value:
-        """Return x rounded."""
-        return self.format.round(x)
-
-    def total(self, terms: Sequence[Value]) -> Value:
-        """The exact sum, rounded once; -0 only where every term is."""
-        return self.format.round(reduce(add, terms))
-
-    def multiply(self, x: Value, y: Value) -> Value:
-        """The product, rounded once."""
-        return self.format.round(multiply(x, y))
-
-    def divide(self, x: Value, divisor: Value) -> Value:
-        """The quotient, rounded once."""
-        return self.format.round(divide(x, divisor))
-
-    def is_finite(self, x: Value) -> bool:
-        """True if x is a number."""
-        return isinstance(x, Fraction) or is_zero(x)
-
-
-def complex_product(x: Complex, y: Complex, part: RealField) -> Complex:
-    """(ac - bd, ad + bc), every step rounded."""
-    (a, b), (c, d) = x, y
-    ac, bd, ad, bc = part.multiply(a, c), part.multiply(b, d), part.multiply(a, d), part.multiply(b, c)
-    return part.total([ac, negate(bd)]), part.total([ad, bc])
-
-
-def accumulating(dtype: str, accumulator: str | None = None) -> RealField:
-    """Return the numbers in which operands of a dtype, or the parts of complex ones, are accumulated.
-
-    Raises `BadArgument`: the dtype has no accumulator.
-    """
-    name = accumulator or ACCUMULATORS.get(COMPONENTS.get(dtype, dtype))
-    if name is None:
-        raise BadArgument("dtype", dtype, f"one of {', '.join((*ACCUMULATORS, *COMPONENTS))}", "LANG-10-02")
-    return RealField(FORMATS[name])
-
-
-def elements_of(tensor: Tensor) -> list[Any]:
-    """Return the exact value of every element, a pair for a complex one."""
-    values = values_of(tensor)
-    if tensor.dtype not in COMPONENTS:
-        return list(values)
-    return list(zip(values[::2], values[1::2], strict=True))
-
-
 # Lines of elements along an axis, and tensors stacked along a new one.
 
 
-@dataclass(frozen=True)
-class Lines:
-    """The flat places of the elements along an axis, a list for each result, in row-major order of the results."""
+def along(shape: tuple[int, ...], axis: int) -> list[list[int]]:
+    """Return the flat places of the elements of each line along an axis from -rank to rank-1, in row-major order.
 
-    places: list[list[int]]
-    reduced: tuple[int, ...]
-    kept: tuple[int, ...]
-
-    def shape(self, keepdims: bool) -> tuple[int, ...]:
-        """The shape of the results: the axis is dropped, or kept with extent 1."""
-        return self.kept if keepdims else self.reduced
-
-
-def along(shape: tuple[int, ...], axis: int) -> Lines:
-    """The lines of a tensor along an axis from -rank to rank-1. Raises `BadArgument`: there is no such axis."""
+    Raises `BadArgument`: there is no such axis.
+    """
     moved = _axis_last(shape, axis)
+    lines: list[list[int]] = moved.reshape(prod(moved.shape[:-1]), moved.shape[-1]).tolist()
+    return lines
+
+
+def without_axis(shape: tuple[int, ...], axis: int, *, keepdims: bool = False) -> tuple[int, ...]:
+    """Return the shape of results along an axis, which is dropped, or kept with extent 1."""
     axis %= len(shape)
-    places = moved.reshape(prod(moved.shape[:-1]), shape[axis]).tolist()
-    return Lines(places, moved.shape[:-1], (*shape[:axis], 1, *shape[axis + 1 :]))
+    return (*shape[:axis], *([1] if keepdims else []), *shape[axis + 1 :])
+
+
+def rows_of(x: Tensor, axis: int) -> list[list[Any]]:
+    """Return the elements of each line along an axis. Raises `BadArgument`: there is no such axis."""
+    elements = elements_of(x)
+    return [[elements[place] for place in line] for line in along(x.shape, axis)]
+
+
+def parts_along(x: Tensor, axis: int) -> list[list[Value]]:
+    """Return the values of each line; of complex elements the real parts of a line, then the imaginary ones."""
+    rows = rows_of(x, axis)
+    return rows if x.format.words == 1 else [[element[part] for element in row] for row in rows for part in (0, 1)]
+
+
+def from_rows(x: Tensor, axis: int, rows: Iterable[Sequence[Value]]) -> Tensor:
+    """Return a tensor like `x` with these rows along an axis, rounded once."""
+    results: list[Value] = [ZERO] * x.size
+    for line, row in zip(along(x.shape, axis), rows, strict=True):
+        for place, value in zip(line, row, strict=True):
+            results[place] = value
+    return tensor_of(x.dtype, x.shape, results)
 
 
 def channels(shape: tuple[int, ...], axis: int) -> list[list[int]]:
@@ -304,8 +263,45 @@ def stacked(inputs: tuple[Tensor, ...]) -> Tensor:
 # `nonfinite` is set.
 
 
+Rounding: TypeAlias = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
+_INWARD: dict[tuple[Rounding, bool], Rounding] = {("up", True): "toward_zero", ("down", False): "toward_zero"}
+"""The directions toward zero, each with True for negative numbers."""
+
+
+class Format(ABC):
+    """A number format: its codes, and arithmetic whose exact results are rounded to it once."""
+
+    @abstractmethod
+    def decode(self, code: int) -> Value:
+        """The exact value of a code."""
+
+    @abstractmethod
+    def encode(self, value: Value, *, nonfinite: bool = False) -> int:
+        """The code of a value, rounded."""
+
+    def round(self, value: Value, direction: Rounding = "nearest_even") -> Value:
+        """The value, rounded; integers wrap in every direction."""
+        return self.decode(self.encode(value))
+
+    def total(self, terms: Sequence[Value]) -> Value:
+        """The sum, rounded once; -0 only where every term is."""
+        return self.round(reduce(add, terms))
+
+    def subtract(self, x: Value, y: Value) -> Value:
+        """The difference, rounded."""
+        return self.round(add(x, negate(y)))
+
+    def multiply(self, x: Value, y: Value) -> Value:
+        """The product, rounded."""
+        return self.round(multiply(x, y))
+
+    def divide(self, x: Value, y: Value) -> Value:
+        """The quotient, rounded."""
+        return self.round(divide(x, y))
+
+
 @dataclass(frozen=True)
-class FloatFormat:
+class FloatFormat(Format):
     """A binary floating-point format: sign, exponent and fraction fields, most significant first."""
 
     exponent_bits: int
@@ -385,7 +381,7 @@ class FloatFormat:
 
     def encode_ratio(self, numerator: int, denominator: int, *, nonfinite: bool = False) -> int:
         """Return the code of a number, without the fraction in lowest terms that `encode` takes; zero is +0."""
-        return self._limited(numerator < 0, self._nearest(abs(numerator), denominator), nonfinite)
+        return self._limited(numerator < 0, self._magnitude(abs(numerator), denominator), nonfinite)
 
     def _limited(self, negative: bool, magnitude: int, nonfinite: bool) -> int:
         """Return a code with its sign, or the code for overflow."""
@@ -396,12 +392,18 @@ class FloatFormat:
             return sign | self.largest_code
         return sign | self.largest_code + 1 if self.has_infinity else self.nan_code
 
-    def round(self, value: Value) -> Value:
-        """`value` rounded to this format."""
-        return self.decode(self.encode(value))
+    def round(self, value: Value, direction: Rounding = "nearest_even") -> Value:
+        """The value, rounded; beyond the largest number it becomes that one if the direction is toward zero."""
+        if direction == "nearest_even" or not isinstance(value, Fraction) or not value:
+            return self.decode(self.encode(value))
+        direction = _INWARD.get((direction, value < 0), direction)
+        magnitude = self._magnitude(abs(value.numerator), value.denominator, direction)
+        if direction == "toward_zero":
+            magnitude = min(magnitude, self.largest_code)
+        return self.decode(self._limited(value < 0, magnitude, nonfinite=False))
 
-    def _nearest(self, numerator: int, denominator: int) -> int:
-        """Return the code nearest to a non-negative number, without a largest exponent.
+    def _magnitude(self, numerator: int, denominator: int, direction: Rounding = "nearest_even") -> int:
+        """Return the code of a non-negative number, rounded, without a largest exponent.
 
         Codes of positive values count upwards without gaps, so a significand that rounds up into the next binade needs
         no care.
@@ -412,14 +414,14 @@ class FloatFormat:
         if spacing < self.smallest_exponent:
             spacing = self.smallest_exponent
         if spacing < 0:
-            significand = _nearest_integer(numerator << -spacing, denominator)
+            significand = _rounded_integer(numerator << -spacing, denominator, direction)
         else:
-            significand = _nearest_integer(numerator, denominator << spacing)
+            significand = _rounded_integer(numerator, denominator << spacing, direction)
         return (spacing - self.smallest_exponent << self.fraction_bits) + significand
 
 
 @dataclass(frozen=True)
-class IntegerFormat:
+class IntegerFormat(Format):
     """Two's complement of some width; a value that does not fit wraps (AMB-LANG-40)."""
 
     bits: int
@@ -435,12 +437,6 @@ class IntegerFormat:
             raise ValueError(f"{value} is not an integer")
         return number.numerator % (1 << self.bits)
 
-    def round(self, value: Value) -> Value:
-        """An integer, wrapped."""
-        return self.decode(self.encode(value))
-
-
-Format: TypeAlias = FloatFormat | IntegerFormat
 
 FORMATS: dict[str, Format] = {
     name: FloatFormat(entry.exponent_bits, entry.fraction_bits, entry.has_infinity, saturates=entry.word_bytes == 1)
@@ -483,6 +479,30 @@ def accumulator_format(dtype: str) -> FloatFormat:
     return float_format(ACCUMULATORS[dtype])
 
 
+def accumulating(dtype: str, accumulator: str | None = None) -> Format:
+    """Return the format in which operands of a dtype, or the parts of complex ones, are accumulated.
+
+    Raises `BadArgument`: the dtype has no accumulator.
+    """
+    name = accumulator or ACCUMULATORS.get(COMPONENTS.get(dtype, dtype))
+    if name is None:
+        raise BadArgument("dtype", dtype, f"one of {', '.join((*ACCUMULATORS, *COMPONENTS))}", "LANG-10-02")
+    return FORMATS[name]
+
+
+def complex_product(x: Complex, y: Complex, part: Format) -> Complex:
+    """(ac - bd, ad + bc), every step rounded."""
+    (a, b), (c, d) = x, y
+    real = part.subtract(part.multiply(a, c), part.multiply(b, d))
+    return real, part.total([part.multiply(a, d), part.multiply(b, c)])
+
+
+def elements_of(tensor: Tensor) -> list[Any]:
+    """Return the exact value of every element, a pair for a complex one."""
+    values = values_of(tensor)
+    return values if tensor.format.words == 1 else list(zip(values[::2], values[1::2], strict=True))
+
+
 def values_of(tensor: Tensor) -> list[Value]:
     """The exact value of every element, row-major; two of a complex one."""
     decode = FORMATS[COMPONENTS.get(tensor.dtype, tensor.dtype)].decode
@@ -497,9 +517,14 @@ def tensor_of(dtype: str, shape: tuple[int, ...], values: list[Value], *, nonfin
     return Tensor.from_words(dtype, shape, [encode(value, nonfinite=nonfinite) for value in values])
 
 
-def _nearest_integer(numerator: int, denominator: int) -> int:
+def _rounded_integer(numerator: int, denominator: int, direction: Rounding) -> int:
+    """Return the quotient of two positive numbers rounded; up and down are both away from zero."""
     quotient, remainder = divmod(numerator, denominator)
-    return quotient + (2 * remainder > denominator or (2 * remainder == denominator and quotient & 1))
+    if direction == "nearest_even":
+        return quotient + (2 * remainder > denominator or (2 * remainder == denominator and quotient & 1))
+    if direction == "nearest_away":
+        return quotient + (2 * remainder >= denominator)
+    return quotient + (remainder > 0 and direction != "toward_zero")
 
 
 def complex_dtype(dtype: str) -> str:

@@ -15,16 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.exact import (
-    ACCUMULATORS,
-    COMPONENTS,
-    FORMATS,
-    BadArgument,
-    IntegerFormat,
-    Value,
-    tensor_of,
-    values_of,
-)
+from tessera_conformance.oracle.exact import BadArgument, IntegerFormat, Value
 from tessera_conformance.tensors import Tensor, shape_of
 
 Number: TypeAlias = int | float | str
@@ -94,16 +85,16 @@ def pad(x: Tensor, *, low: Sequence[int], high: Sequence[int], value: Number = 0
 
 def iota(*, shape: Sequence[int], axis: int = 0, dtype: str = "int32") -> Tensor:
     """Every element is its position along an axis, rounded once."""
-    return tensor_of(dtype, tuple(shape), [Fraction(place) for place in np.indices(shape)[axis].ravel().tolist()])
+    return exact.tensor_of(dtype, tuple(shape), [Fraction(place) for place in np.indices(shape)[axis].ravel().tolist()])
 
 
 def const_tensor(*, shape: Sequence[int], dtype: str, value: Number | Sequence[object] = 0) -> Tensor:
     """One number everywhere, or a number for each element, nested as the shape or flat."""
     if isinstance(value, int | float | str):
-        return tensor_of(dtype, tuple(shape), _leaves(dtype, value) * prod(shape))
+        return exact.tensor_of(dtype, tuple(shape), _leaves(dtype, value) * prod(shape))
     if shape_of(value) not in (tuple(shape), (prod(shape),)):
         raise BadArgument("value", value, f"{prod(shape)} numbers in shape {list(shape)}")
-    return tensor_of(dtype, tuple(shape), _leaves(dtype, value))
+    return exact.tensor_of(dtype, tuple(shape), _leaves(dtype, value))
 
 
 # Choice by value
@@ -137,17 +128,17 @@ def abs_(x: Tensor) -> Tensor:
 
 def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Tensor:
     """x[a, indices[i], b] += updates[a, i, b] for ascending i, in the accumulator type; one rounding at the end."""
-    accumulator = FORMATS[ACCUMULATORS[x.dtype]]
+    accumulator = exact.FORMATS[exact.ACCUMULATORS[x.dtype]]
     rows = scattered(x, indices, updates, axis)
     totals = [reduce(lambda total, term: accumulator.round(exact.add(total, term)), row) for row in rows]
-    return tensor_of(x.dtype, x.shape, totals)
+    return exact.tensor_of(x.dtype, x.shape, totals)
 
 
 def scattered(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> list[list[Value]]:
     """Return the terms of the sum of each element of x: itself, then its updates in ascending order of their index."""
     axis %= len(x.shape)
     chosen = _positions(_integers(indices), x.shape[axis])
-    rows, terms = [[value] for value in values_of(x)], values_of(updates)
+    rows, terms = [[value] for value in exact.values_of(x)], exact.values_of(updates)
     targets, sources = (np.arange(tensor.size).reshape(tensor.shape) for tensor in (x, updates))
     for place, position in zip(np.ndindex(*indices.shape), chosen.tolist(), strict=True):
         added = sources[(slice(None),) * axis + place]
@@ -168,7 +159,7 @@ def _tensor(dtype: str, elements: Elements) -> Tensor:
 
 
 def _integers(indices: Tensor) -> list[int]:
-    return [int(exact.finite(value)) for value in values_of(indices)]
+    return [int(exact.finite(value)) for value in exact.values_of(indices)]
 
 
 def _positions(places: list[int], extent: int) -> Any:
@@ -181,16 +172,18 @@ def _positions(places: list[int], extent: int) -> Any:
 def _elementwise(function: Callable[..., Value], *operands: Tensor) -> Tensor:
     """An elementwise function that does not round."""
     shape = np.broadcast_shapes(*(operand.shape for operand in operands))
-    columns = [values_of(broadcast(operand, shape=shape)) for operand in operands]
+    columns = [exact.values_of(broadcast(operand, shape=shape)) for operand in operands]
     results = [function(*values) for values in zip(*columns, strict=True)]
-    return tensor_of(operands[0].dtype, shape, results, nonfinite=True)
+    return exact.tensor_of(operands[0].dtype, shape, results, nonfinite=True)
 
 
 def _leaves(dtype: str, value: object) -> list[Value]:
     """Return the numbers of a nested list in order, two for each complex one."""
     if isinstance(value, int | float | str):
-        signed = str(value).startswith("-") and not isinstance(FORMATS[COMPONENTS.get(dtype, dtype)], IntegerFormat)
+        signed = str(value).startswith("-") and not isinstance(
+            exact.FORMATS[exact.COMPONENTS.get(dtype, dtype)], IntegerFormat
+        )
         number: Value = exact.zero(signed) if Fraction(value) == 0 else Fraction(value)
-        return [number] + [exact.ZERO] * (dtype in COMPONENTS)
+        return [number] + [exact.ZERO] * (dtype in exact.COMPONENTS)
     assert isinstance(value, Sequence)
     return [leaf for item in value for leaf in _leaves(dtype, item)]

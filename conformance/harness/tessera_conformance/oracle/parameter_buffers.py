@@ -77,20 +77,14 @@ def by_the_rule(arguments: Sequence[tuple[str, str]]) -> Layout:
 def arguments_of(signature: str) -> list[tuple[str, str]]:
     """Return name and type of each argument of a signature as the suite writes them: `x*` or `int n`."""
     inside = signature[signature.index("(") + 1 : signature.rindex(")")]
-    return [_argument(word.strip()) for word in inside.split(",") if word.strip()]
-
-
-def padding_of(layout: Layout) -> list[int]:
-    """Return the bytes of a buffer that belong to no argument."""
-    owned = {place.offset + i for place in layout.places for i in range(place.size)}
-    return [i for i in range(layout.size) if i not in owned]
-
-
-def _argument(text: str) -> tuple[str, str]:
-    if text.endswith("*"):
-        return text[:-1].strip(), "ptr"
-    type_, name = text.split()
-    return name, SPELLINGS.get(type_, type_)
+    arguments = []
+    for text in filter(None, map(str.strip, inside.split(","))):
+        if text.endswith("*"):
+            arguments.append((text[:-1].strip(), "ptr"))
+        else:
+            type_, name = text.split()
+            arguments.append((name, SPELLINGS.get(type_, type_)))
+    return arguments
 
 
 def _bytes(place: Place, value: Any) -> bytes:
@@ -107,6 +101,12 @@ def _bytes(place: Place, value: Any) -> bytes:
 
 def _next_multiple(number: int, of: int) -> int:
     return -(-number // of) * of
+
+
+def padding_of(layout: Layout) -> list[int]:
+    """Return the bytes of a buffer that belong to no argument."""
+    owned = {place.offset + i for place in layout.places for i in range(place.size)}
+    return [i for i in range(layout.size) if i not in owned]
 
 
 def without_padding(text: str, buffer: bytes) -> bytes:

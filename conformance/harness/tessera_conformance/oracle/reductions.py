@@ -11,26 +11,7 @@ from typing import TypeVar
 
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.elementwise import evaluate
-from tessera_conformance.oracle.exact import (
-    COMPONENTS,
-    FORMATS,
-    NAN,
-    TF32_OPERAND,
-    ZERO,
-    BadArgument,
-    Complex,
-    FloatFormat,
-    Format,
-    RealField,
-    Value,
-    accumulating,
-    accumulator_format,
-    along,
-    complex_product,
-    elements_of,
-    tensor_of,
-    values_of,
-)
+from tessera_conformance.oracle.exact import NAN, ZERO, BadArgument, Complex, FloatFormat, Format, Value
 from tessera_conformance.oracle.trees import START, Order, Tree
 from tessera_conformance.tensors import Tensor
 
@@ -51,38 +32,35 @@ KAHAN = "kahan"
 
 def sum_(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Tensor:
     """The sum along an axis; the tree `kahan` compensates."""
-    field = accumulating(x.dtype)
-    return _reduced(x, axis, keepdims, lambda terms: _sum(terms, field, tree))
+    format_ = exact.accumulating(x.dtype)
+    return _reduced(x, axis, keepdims, lambda terms: tree_sum(terms, format_, tree))
 
 
 def mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Tensor:
     """The sum divided by the number of terms, both rounded to the accumulator type; floats and complex numbers."""
-    field = accumulating(x.dtype)
+    format_ = exact.accumulating(x.dtype)
     if not x.format.is_float:
         raise BadArgument("dtype", x.dtype, "a floating-point or complex dtype")
-    return _reduced(
-        x, axis, keepdims, lambda terms: field.divide(_sum(terms, field, tree), field.round(Fraction(len(terms))))
-    )
+    return _reduced(x, axis, keepdims, lambda terms: average(terms, format_, tree))
 
 
 def prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Tensor:
     """The product along an axis; a node is exact over all its factors and rounded once, or of two complex factors."""
-    field = accumulating(x.dtype)
-    if x.dtype not in COMPONENTS:
+    format_, one = exact.accumulating(x.dtype), Fraction(1)
 
-        def product(terms: list[Value]) -> Value:
-            return _along(tree, terms, Fraction(1), lambda factors: field.round(reduce(exact.multiply, factors)))
+    def product(factors: Sequence[Value]) -> Value:
+        return format_.round(reduce(exact.multiply, factors))
 
-        return _reduced(x, axis, keepdims, lambda terms: product(terms) if terms else Fraction(1))
+    if x.dtype not in exact.COMPONENTS:
+        return _reduced(x, axis, keepdims, lambda terms: _along(tree, terms, one, product))
 
-    def multiplied(factors: list[Complex]) -> Complex:
+    def complex_product(factors: Sequence[Complex]) -> Complex:
         first, second = factors
-        return complex_product(first, second, field)
+        return exact.complex_product(first, second, format_)
 
-    lines, elements, one = along(x.shape, axis), elements_of(x), (Fraction(1), ZERO)
-    rows = ([elements[place] for place in line] for line in lines.places)
-    products = [_along(tree, row, one, multiplied) if row else one for row in rows]
-    return tensor_of(x.dtype, lines.shape(keepdims), [part for product in products for part in product])
+    products = [_along(tree, row, (one, ZERO), complex_product) for row in exact.rows_of(x, axis)]
+    shape = exact.without_axis(x.shape, axis, keepdims=keepdims)
+    return exact.tensor_of(x.dtype, shape, [part for product in products for part in product])
 
 
 def max_(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
@@ -97,120 +75,104 @@ def min_(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
 
 def argmax(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
     """The int32 index along an axis of the first largest element, or of the first NaN where there is one."""
-    _require_real(x)
-    lines = along(x.shape, axis)
-    _require_terms(x, axis)
-    values = values_of(x)
-    positions = [_first_largest([values[place] for place in line]) for line in lines.places]
-    return Tensor.from_words("int32", lines.shape(keepdims), positions)
+    rows = _ordered_rows(x, axis)
+    positions = [row.index(NAN if NAN in row else greatest(row)) for row in rows]
+    return Tensor.from_words("int32", exact.without_axis(x.shape, axis, keepdims=keepdims), positions)
 
 
 def softmax(x: Tensor, axis: int = -1, *, tree: Order = "pairwise") -> Tensor:
     """Softmax along `axis`; another `tree` departs from the reference arithmetic."""
-    format_ = accumulator_format(x.dtype)
-    values = values_of(x)
-    results: list[Value] = [ZERO] * x.size
-    for line in along(x.shape, axis).places:
-        powers = _powers([values[place] for place in line], format_)
+    format_ = exact.accumulator_format(x.dtype)
+
+    def quotients(row: Sequence[Value]) -> list[Value]:
+        if not row:
+            raise BadArgument("axis", "one without elements", "an axis of at least one element")
+        powers = _powers(row, greatest(row), format_)
         total = tree_sum(powers, format_, tree)
-        for place, power in zip(line, powers, strict=True):
-            results[place] = format_.round(exact.divide(power, total))
-    return tensor_of(x.dtype, x.shape, results)
+        return [format_.divide(power, total) for power in powers]
+
+    return exact.from_rows(x, axis, map(quotients, exact.rows_of(x, axis)))
 
 
 def logsumexp(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Tensor:
     """log(sum(exp(x - m))) + m along `axis`, where m is the maximum, or +0 where that is not finite."""
-    format_ = accumulator_format(x.dtype)
-    values, lines = values_of(x), along(x.shape, axis)
-    _require_terms(x, axis)
-    results = []
-    for line in lines.places:
-        row = [values[place] for place in line]
+    format_ = exact.accumulator_format(x.dtype)
+    _ordered_rows(x, axis)
+
+    def logarithm(row: Sequence[Value]) -> Value:
         largest = greatest(row)
-        shift = largest if isinstance(largest, Fraction) or exact.is_zero(largest) else ZERO
-        powers = [evaluate("exp", format_, format_.round(exact.subtract(value, shift))) for value in row]
-        logarithm = evaluate("log", format_, tree_sum(powers, format_, tree))
-        results.append(format_.round(exact.add(logarithm, shift)))
-    return tensor_of(x.dtype, lines.shape(keepdims), results)
+        shift = largest if exact.is_finite(largest) else ZERO
+        total = tree_sum(_powers(row, shift, format_), format_, tree)
+        return format_.total([evaluate("log", format_, total), shift])
+
+    return _reduced(x, axis, keepdims, logarithm)
 
 
-def pairwise_sum(values: list[Value], format_: Format) -> Value:
-    """The canonical tree: y[i] = x[2i] + x[2i+1], an odd tail carried unchanged, repeated; the empty sum is +0."""
-    return tree_sum(values, format_, "pairwise")
+def tree_sum(terms: Sequence[Value], format_: Format, tree: Order = "pairwise") -> Value:
+    """Return the sum along a tree or by Kahan's method; the empty sum is +0.
+
+    The canonical tree is y[i] = x[2i] + x[2i+1], an odd tail carried unchanged, repeated.
+    """
+    if tree == KAHAN and terms:
+        return _compensated(terms, format_)
+    return _along(tree, terms, ZERO, format_.total)
 
 
-def tree_sum(values: list[Value], format_: Format, tree: Order) -> Value:
-    """Along any tree, or by Kahan's method."""
-    return _sum(values, RealField(format_), tree)
+def average(terms: Sequence[Value], format_: Format, tree: Order = "pairwise") -> Value:
+    """The sum divided by the number of terms."""
+    return format_.divide(tree_sum(terms, format_, tree), format_.round(Fraction(len(terms))))
 
 
-def greatest(values: list[Value]) -> Value:
+def greatest(values: Sequence[Value]) -> Value:
     """The maximum; NaN propagates and -0 is below +0."""
     return reduce(exact.maximum, values)
 
 
-def _powers(row: list[Value], format_: FloatFormat) -> list[Value]:
-    if not row:
-        raise BadArgument("axis", "one without elements", "an axis of at least one element")
-    largest = greatest(row)
-    return [evaluate("exp", format_, format_.round(exact.subtract(value, largest))) for value in row]
-
-
-def _sum(terms: list[Value], field: RealField, tree: Order) -> Value:
-    if not terms:
-        return field.zero
-    return _compensated(terms, field) if tree == KAHAN else _along(tree, terms, field.zero, field.total)
+def _powers(row: Sequence[Value], shift: Value, format_: FloatFormat) -> list[Value]:
+    return [evaluate("exp", format_, format_.subtract(value, shift)) for value in row]
 
 
 def _along(tree: Order, terms: Sequence[T], start: T, combine: Callable[[list[T]], T]) -> T:
-    """Return the terms combined along a tree, which may name a start value."""
+    """Return the terms combined along a tree, which may name a start value; of no terms it is the result."""
+    if not terms:
+        return start
     return Tree.of(tree).over(len(terms)).folded(lambda leaf: start if leaf == START else terms[leaf], combine)
 
 
-def _compensated(terms: list[Value], field: RealField) -> Value:
+def _compensated(terms: Sequence[Value], format_: Format) -> Value:
     """Return Kahan's sum: the loss of each addition is subtracted from the next term; an infinite sum loses none."""
-    total, lost = terms[0], field.zero
+    total, lost = terms[0], exact.zero(negative=False)
     for term in terms[1:]:
-        corrected = field.total([term, exact.negate(lost)])
-        following = field.total([total, corrected])
-        gained = field.total([following, exact.negate(total)])
-        lost = field.total([gained, exact.negate(corrected)]) if field.is_finite(following) else field.zero
+        corrected = format_.subtract(term, lost)
+        following = format_.total([total, corrected])
+        gained = format_.subtract(following, total)
+        lost = format_.subtract(gained, corrected) if exact.is_finite(following) else ZERO
         total = following
     return total
 
 
-def _reduced(x: Tensor, axis: int, keepdims: bool, reduction: Callable[[list[Value]], Value]) -> Tensor:
+def _reduced(
+    x: Tensor, axis: int, keepdims: bool, reduction: Callable[[list[Value]], Value], *, nonfinite: bool = False
+) -> Tensor:
     """Return each line along an axis reduced; real and imaginary parts are reduced separately."""
-    lines, values, parts = along(x.shape, axis), values_of(x), x.format.words
-    results = [
-        reduction([values[parts * place + part] for place in line]) for line in lines.places for part in range(parts)
-    ]
-    return tensor_of(x.dtype, lines.shape(keepdims), results)
+    results = [reduction(terms) for terms in exact.parts_along(x, axis)]
+    shape = exact.without_axis(x.shape, axis, keepdims=keepdims)
+    return exact.tensor_of(x.dtype, shape, results, nonfinite=nonfinite)
 
 
 def _extreme(x: Tensor, axis: int, keepdims: bool, better: Callable[[Value, Value], Value]) -> Tensor:
-    _require_real(x)
-    lines = along(x.shape, axis)
-    _require_terms(x, axis)
-    values = values_of(x)
-    results = [reduce(better, (values[place] for place in line)) for line in lines.places]
-    return tensor_of(x.dtype, lines.shape(keepdims), results, nonfinite=True)
+    _ordered_rows(x, axis)
+    return _reduced(x, axis, keepdims, lambda terms: reduce(better, terms), nonfinite=True)
 
 
-def _first_largest(values: list[Value]) -> int:
-    if NAN in values:
-        return values.index(NAN)
-    return values.index(greatest(values))
-
-
-def _require_real(x: Tensor) -> None:
-    if x.dtype not in FORMATS:
+def _ordered_rows(x: Tensor, axis: int) -> list[list[Value]]:
+    """Return the lines along an axis. Raises `BadArgument`: the elements have no order, or there are none."""
+    if x.dtype not in exact.FORMATS:
         raise BadArgument("dtype", x.dtype, "a real dtype: complex numbers are not ordered")
-
-
-def _require_terms(x: Tensor, axis: int) -> None:
+    rows = exact.rows_of(x, axis)
     if x.shape[axis] == 0:
         raise BadArgument("axis", axis, "an axis of at least one element")
+    return rows
 
 
 # Matrix product in the order the reference arithmetic fixes, one rounding a step.
@@ -242,21 +204,21 @@ def matmul(
     shape = (*batch, rows, columns)
     if addend is not None and addend.shape != shape:
         raise BadArgument("addend", list(addend.shape), f"the shape of the result, {list(shape)}")
-    field = accumulating(a.dtype, accumulator)
-    starts = [field.zero] * math.prod(shape) if addend is None else [field.round(value) for value in values_of(addend)]
+    format_ = exact.accumulating(a.dtype, accumulator)
+    starts = [ZERO] * math.prod(shape) if addend is None else list(map(format_.round, exact.values_of(addend)))
     order = Tree.of("fold" if tree == "backward" else tree).with_start(inner)
     lefts, rights = operands(a), operands(b)
     results: list[Value] = []
     for which, row, column in indices(range(math.prod(batch)), range(rows), range(columns)):
         left = (which * rows + row) * inner
         right = which * inner * columns + column
-        terms = [field.multiply(lefts[left + k], rights[right + k * columns]) for k in range(inner)]
+        terms = [format_.multiply(lefts[left + k], rights[right + k * columns]) for k in range(inner)]
         terms = [*(terms[::-1] if tree == "backward" else terms), starts[len(results)]]
-        results.append(order.folded(terms.__getitem__, field.total))
-    return tensor_of(out or a.dtype, shape, results)
+        results.append(order.folded(terms.__getitem__, format_.total))
+    return exact.tensor_of(out or a.dtype, shape, results)
 
 
 def operands(tensor: Tensor) -> list[Value]:
     """Return the exact values of the factors, tf32 rounded as matmul does."""
-    values = values_of(tensor)
-    return [TF32_OPERAND.round(value) for value in values] if tensor.dtype == "tf32" else values
+    values = exact.values_of(tensor)
+    return list(map(exact.TF32_OPERAND.round, values)) if tensor.dtype == "tf32" else values

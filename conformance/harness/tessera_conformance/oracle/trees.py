@@ -186,7 +186,7 @@ class Tree:
         if self.name == "pairwise":
             return Tree("explicit", steps=tuple(_pairwise(terms)))
         order = [(self.first + k) % terms for k in range(terms)] if self.name == "ring" else list(range(terms))
-        return Tree("explicit", steps=tuple(_fold(order)))
+        return Tree("explicit", steps=(order[0], *(step for leaf in order[1:] for step in (leaf, -2))))
 
     def with_start(self, terms: int) -> Tree:
         """Return the explicit tree with the start value in its place.
@@ -281,13 +281,6 @@ PAIRWISE = Tree("pairwise")
 def ring(first: int) -> Tree:
     """The fold that starts at leaf `first` and goes up cyclically."""
     return Tree("ring", first)
-
-
-def _fold(order: Sequence[int]) -> Iterator[int]:
-    yield order[0]
-    for leaf in order[1:]:
-        yield leaf
-        yield -2
 
 
 def _pairwise(terms: int) -> list[int]:

@@ -10,8 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.arithmetic import replay
-from tessera_conformance.arithmetic.nodes import NodeArithmetic, Rounding
+from tessera_conformance.arithmetic import NodeArithmetic, Rounding, replay
 from tessera_conformance.check import values_of
 from tessera_conformance.oracle.exact import ACCUMULATORS, NAN, ZERO, Value, finite, float_format, is_negative, is_zero
 from tessera_conformance.oracle.trees import START, Tree

@@ -35,20 +35,18 @@ from tessera_conformance.oracle.bounds.operations import (
     composed_along,
     inner_products,
     point,
-    points,
 )
-from tessera_conformance.oracle.compositions import matrices, rows_of, scale_factor
+from tessera_conformance.oracle.compositions import matrices, rows_to_transform, scale_factor
 from tessera_conformance.oracle.elementwise import Context, Number, cast
 from tessera_conformance.oracle.exact import (
     TF32_OPERAND,
     Complex,
     FloatFormat,
-    along,
     complex_dtype,
     component_format,
-    elements_of,
     finite,
     float_format,
+    rows_of,
 )
 from tessera_conformance.oracle.movement import transpose
 from tessera_conformance.oracle.reductions import operands
@@ -102,12 +100,8 @@ def _logsumexp(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order
         _, total = _weights(steps, list(row), format_)
         return steps.rounded(steps.function("log", format_, total) + top, format_)
 
-    elements = points(x)
     rule = f"logsumexp: exponentials and logarithm within {FUNCTION_ULPS} ulp, any order"
-    return [
-        composed(composition, [elements[place] for place in places], result, inner, result, rule)
-        for places in along(x.shape, axis).places
-    ]
+    return [composed(composition, list(map(point, row)), result, inner, result, rule) for row in rows_of(x, axis)]
 
 
 # Enclosures of normalizations along an axis: sums in any order, the variance from centred elements.
@@ -250,15 +244,16 @@ def error_units(n: int) -> int:
 
 def _transform(inverse: bool, x: Tensor, *, norm: str = "ortho") -> Enclosures:
     x = cast(x, dtype=complex_dtype(x.dtype))
-    rows, n = rows_of(x), x.shape[-1]
+    rows, n = rows_to_transform(x), x.shape[-1]
     format_ = component_format(x.dtype)
     scaled = scale_factor(n, norm, inverse, format_) is not None
-    factor = _factor(n, norm) if scaled else Interval.around(1)
-    turns = [_turn(m if inverse else -m, n) for m in range(n)]
-    elements = elements_of(x)
+    factor = Interval.around(Fraction(1, n) if scaled else 1)
+    if norm == "ortho":
+        factor = image("rsqrt", Interval.around(n))
+    parts = [Fraction(m if inverse else -m, n) % 1 for m in range(n)]
+    turns = [(_cosine(part), _cosine((part - Fraction(1, 4)) % 1)) for part in parts]
     enclosures: Enclosures = []
-    for places in rows:
-        row = [elements[place] for place in places]
+    for row in rows:
         try:
             enclosures += _row(row, turns, factor, format_)
         except Unpromised:
@@ -293,19 +288,8 @@ def _row(
     return enclosures
 
 
-def _factor(n: int, norm: str) -> Interval:
-    if norm == "ortho":
-        return Interval(DOWN.rec_sqrt(Interval.around(n).low), UP.rec_sqrt(Interval.around(n).low))
-    return Interval.around(Fraction(1, n))
-
-
-def _turn(numerator: int, denominator: int) -> tuple[Interval, Interval]:
-    """Cosine and sine of a part of a full turn."""
-    part = Fraction(numerator, denominator) % 1
-    return _cosine(part), _cosine((part - Fraction(1, 4)) % 1)
-
-
 def _cosine(part: Fraction) -> Interval:
+    """Return the cosine of a part of a full turn."""
     part = min(part, 1 - part)
     if part == Fraction(1, 4):
         return POINT_ZERO

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import gmpy2
 
 from tessera_conformance.oracle.elementwise import OPERATIONS, Context, Number, contexts, fraction
-from tessera_conformance.oracle.exact import ACCUMULATORS, FloatFormat, Value, component_format, finite, is_zero
+from tessera_conformance.oracle.exact import ACCUMULATORS, FloatFormat, Value, component_format, finite, is_finite
 from tessera_conformance.oracle.trees import START, Order, Tree
 
 # Intervals whose ends are rounded outward, and enclosures of results made from them.
@@ -41,7 +41,7 @@ class Enclosure:
 
     def holds(self, value: Value) -> bool:
         """True if a result is acceptable."""
-        return (isinstance(value, Fraction) or is_zero(value)) and abs(finite(value) - self.exact) <= self.error
+        return is_finite(value) and abs(finite(value) - self.exact) <= self.error
 
 
 Enclosures: TypeAlias = list[Enclosure | None]
@@ -203,7 +203,10 @@ class Fast(Steps):
         """Return a function with an error of some units in the last place of the larger end."""
         result = image(name, *operands)
         off = result.widened(UP.mul(self.ulps, _ulp(result.magnitude, format_)))
-        return _in_range(_possible(name, flushed(off, format_) if self.flushes else off), format_)
+        off = flushed(off, format_) if self.flushes else off
+        if name in _NOT_NEGATIVE:
+            off = Interval(max(off.low, ZERO), max(off.high, ZERO))
+        return _in_range(off, format_)
 
     def sum(self, terms: Sequence[Interval], format_: FloatFormat, roundings: int = 0) -> Interval:
         """Higham, 4.2: any order of n terms errs by at most gamma(n-1) times the sum of the magnitudes."""
@@ -315,11 +318,6 @@ def _largest(format_: FloatFormat) -> Number:
 def _flushing(format_: FloatFormat) -> Number:
     """Return the bound below which numbers may be flushed."""
     return gmpy2.mpfr(gmpy2.mpq(format_.smallest_normal)) if may_flush(format_) else -INFINITE
-
-
-def _possible(name: str, x: Interval) -> Interval:
-    """Return the interval without negative numbers if the function has no negative values."""
-    return Interval(max(x.low, ZERO), max(x.high, ZERO)) if name in _NOT_NEGATIVE else x
 
 
 def _ulp(magnitude: Number, format_: FloatFormat) -> Number:

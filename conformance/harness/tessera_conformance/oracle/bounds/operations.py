@@ -42,7 +42,7 @@ from tessera_conformance.oracle.exact import (
     elements_of,
     finite,
     float_format,
-    is_zero,
+    is_finite,
     values_of,
 )
 from tessera_conformance.oracle.reductions import operands
@@ -62,7 +62,7 @@ A_HALF = Interval.around(HALF)
 
 def point(value: Value) -> Interval | None:
     """Return the interval of one number; None for NaN and infinities."""
-    return Interval.around(finite(value)) if isinstance(value, Fraction) or is_zero(value) else None
+    return Interval.around(finite(value)) if is_finite(value) else None
 
 
 def points(tensor: Tensor) -> list[Interval | None]:
@@ -99,7 +99,7 @@ def composed_along(
     inner = float_format(ACCUMULATORS[x.dtype])
     elements, beside = points(x), [points(vector) for vector in vectors]
     enclosures: Enclosures = [None] * x.size
-    for places in along(x.shape, axis).places:
+    for places in along(x.shape, axis):
         rows = [[elements[place] for place in places], *beside]
         finite = [[value for value in row if value is not None] for row in rows]
         if not places or [len(row) for row in finite] != [len(row) for row in rows]:
@@ -226,25 +226,13 @@ def _multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
 
 def unchanged(values: Sequence[Value], format_: FloatFormat) -> Enclosures:
     """Return enclosures of results that are copied."""
-    return [composed(_same, [point(value)], format_, format_, format_, EXACTLY) for value in values]
+    return [composed(lambda steps, _, x: x, [point(value)], format_, format_, format_, EXACTLY) for value in values]
 
 
-def _same(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
-    return x
-
-
-def _negate(a: Tensor) -> Enclosures:
-    return _rebuilt(a, lambda value: -finite(value))
-
-
-def _relu(x: Tensor) -> Enclosures:
-    return _rebuilt(x, lambda value: max(finite(value), Fraction(0)))
-
-
-def _rebuilt(x: Tensor, function: Callable[[Value], Fraction]) -> Enclosures:
-    format_ = component_format(x.dtype)
-    values = [value if point(value) is None else function(value) for value in values_of(x)]
-    return unchanged(values, format_)
+def _rebuilt(function: Callable[[Fraction], Fraction], x: Tensor) -> Enclosures:
+    """Return enclosures of an exact function of the finite elements."""
+    values = [function(finite(value)) if is_finite(value) else value for value in values_of(x)]
+    return unchanged(values, component_format(x.dtype))
 
 
 def _cast(x: Tensor, *, dtype: str, overflow: str = "saturate") -> Enclosures:
@@ -269,8 +257,8 @@ ELEMENTWISE: Mapping[str, Callable[..., Enclosures]] = {
     "sigmoid": partial(_activation, {"none": sigmoid}),
     "silu": partial(_activation, {"none": _silu}),
     "gelu": partial(_activation, {"none": _gelu, "tanh": _gelu_by_tanh}),
-    "negate": _negate,
-    "relu": _relu,
+    "negate": partial(_rebuilt, lambda number: -number),
+    "relu": partial(_rebuilt, lambda number: max(number, Fraction(0))),
     "cast": _cast,
 }
 """The rule of each function."""
@@ -324,7 +312,7 @@ def inner_products(a: Tensor, b: Tensor) -> list[Terms | None]:
 
 
 def _terms(left: Sequence[Value], right: Sequence[Value], format_: FloatFormat) -> Terms | None:
-    if not all(isinstance(value, Fraction) or is_zero(value) for value in (*left, *right)):
+    if not all(map(is_finite, (*left, *right))):
         return None
     xs, x_scale = _integers(left)
     ys, y_scale = _integers(right)

@@ -28,11 +28,11 @@ from tessera_conformance.oracle.exact import (
     COMPONENTS,
     FloatFormat,
     Value,
-    along,
     component_format,
-    elements_of,
     finite,
     float_format,
+    parts_along,
+    rows_of,
     stacked,
     values_of,
 )
@@ -61,7 +61,7 @@ def _sums(x: Tensor, axis: int, inner: FloatFormat, tree: Order | None = None) -
     result = component_format(x.dtype)
     if tree is None and x.dtype not in COMPONENTS and x.shape[axis] >= MANY_TERMS:
         return [_in_any_order(terms, inner, result) for terms in _many_terms(x, axis, inner)]
-    return [sum_of(row, inner, result, tree) for row in _rows(x, axis)]
+    return [sum_of(row, inner, result, tree) for row in parts_along(x, axis)]
 
 
 def sum_of(row: list[Value], inner: FloatFormat, result: FloatFormat, tree: Order | None = None) -> Enclosure | None:
@@ -101,7 +101,7 @@ def _many_terms(x: Tensor, axis: int, inner: FloatFormat) -> list[intervals.Term
 def _mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Enclosures:
     inner, result = accumulator_of(x.dtype), component_format(x.dtype)
     enclosures: Enclosures = []
-    for row in _rows(x, axis):
+    for row in parts_along(x, axis):
         terms = sum_of(row, inner, inner) if row else None
         if terms is None:
             enclosures.append(None)
@@ -119,7 +119,7 @@ def _prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "p
     if x.dtype in COMPONENTS:
         return _complex_prod(x, axis)
     inner, result = accumulator_of(x.dtype), component_format(x.dtype)
-    return [_prod_of(row, inner, result) for row in _rows(x, axis)]
+    return [_prod_of(row, inner, result) for row in parts_along(x, axis)]
 
 
 def _prod_of(row: list[Value], inner: FloatFormat, result: FloatFormat) -> Enclosure | None:
@@ -144,10 +144,8 @@ def _prod_of(row: list[Value], inner: FloatFormat, result: FloatFormat) -> Enclo
 def _complex_prod(x: Tensor, axis: int) -> Enclosures:
     """Each complex product errs by less than 4 units of roundoff of its modulus (Higham, 3.6)."""
     format_ = component_format(x.dtype)
-    elements = elements_of(x)
     enclosures: Enclosures = []
-    for places in along(x.shape, axis).places:
-        factors = [elements[place] for place in places]
+    for factors in rows_of(x, axis):
         if any(point(part) is None for factor in factors for part in factor):
             enclosures += [None, None]
             continue
@@ -174,16 +172,6 @@ def _extreme(function: Callable[..., Tensor]) -> Callable[..., Enclosures]:
         return unchanged(values_of(function(x, axis, keepdims=keepdims)), float_format(x.dtype))
 
     return enclosed
-
-
-def _rows(x: Tensor, axis: int) -> list[list[Value]]:
-    """The values along an axis; of complex elements the real parts of a line, then the imaginary ones."""
-    elements: list[Any] = elements_of(x)
-    lines = [[elements[place] for place in places] for places in along(x.shape, axis).places]
-    if x.dtype not in COMPONENTS:
-        component_format(x.dtype)
-        return lines
-    return [[element[part] for element in line] for line in lines for part in (0, 1)]
 
 
 # Enclosures of the results of all-reduce.
