@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import inf, nan, prod
@@ -38,44 +38,17 @@ tensor = tensor_of
 
 @dataclass(frozen=True)
 class Question:
-    """A protocol call, and the independent check that computes the answer."""
+    """A protocol call, and the independent check that computes the answer; a declared case has a name and a comment."""
 
     call: Call
     check: Check
     clauses: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    name: str = ""
+    comment: str = ""
 
 
-@dataclass(frozen=True)
-class SourceCase:
-    """One declared case, without an answer."""
-
-    name: str
-    clauses: tuple[str, ...]
-    comment: str
-    question: Question
-
-
-@dataclass(frozen=True)
-class _Declaration:
-    name: str
-    clauses: tuple[str, ...]
-    variants: Mapping[str, Sequence[str]]
-    make_question: Callable[..., Question]
-
-    def cases(self) -> Iterator[SourceCase]:
-        comment = " ".join((inspect.getdoc(self.make_question) or "").split())
-        if not comment:
-            raise BrokenSource("a case has no docstring", self.name, "say in one sentence what the case shows")
-        for values in product(*self.variants.values()):
-            chosen = dict(zip(self.variants, values, strict=True))
-            name = self.name.format(**chosen)
-            try:
-                question = self.make_question(**chosen)
-            except Exception as error:
-                raise BrokenSource(f"{type(error).__name__}: {error}", name, "correct the source") from error
-            clauses = tuple(dict.fromkeys((*self.clauses, *question.clauses)))
-            yield SourceCase(name, clauses, comment, question)
+Source: TypeAlias = Callable[..., Question]
 
 
 class Topic:
@@ -83,27 +56,36 @@ class Topic:
 
     def __init__(self, documentation: str | None) -> None:
         self.documentation = " ".join((documentation or "").split())
-        self._declarations: list[_Declaration] = []
+        self._declarations: list[tuple[str, tuple[str, ...], Mapping[str, Sequence[str]], Source]] = []
 
-    def vector(
-        self, name: str, *clauses: str, **variants: Sequence[str]
-    ) -> Callable[[Callable[..., Question]], Callable[..., Question]]:
+    def vector(self, name: str, *clauses: str, **variants: Sequence[str]) -> Callable[[Source], Source]:
         """Declare a case, or one for each combination of `variants`, which name it and are passed to it."""
 
-        def declare(make_question: Callable[..., Question]) -> Callable[..., Question]:
-            self._declarations.append(_Declaration(name, clauses, variants, make_question))
+        def declare(make_question: Source) -> Source:
+            self._declarations.append((name, clauses, variants, make_question))
             return make_question
 
         return declare
 
-    def cases(self) -> list[SourceCase]:
+    def cases(self) -> list[Question]:
         """Return every case with its question. Raises `BrokenSource`: equal names, or a missing docstring."""
-        cases = [case for declaration in self._declarations for case in declaration.cases()]
-        names = [case.name for case in cases]
-        for name in names:
-            if names.count(name) > 1:
-                raise BrokenSource(f"two cases are called {name}", name, "give each its own name")
-        return cases
+        cases: dict[str, Question] = {}
+        for form, clauses, variants, make_question in self._declarations:
+            comment = " ".join((inspect.getdoc(make_question) or "").split())
+            if not comment:
+                raise BrokenSource("a case has no docstring", form, "say in one sentence what the case shows")
+            for values in product(*variants.values()):
+                chosen = dict(zip(variants, values, strict=True))
+                name = form.format(**chosen)
+                try:
+                    question = make_question(**chosen)
+                except Exception as error:
+                    raise BrokenSource(f"{type(error).__name__}: {error}", name, "correct the source") from error
+                if name in cases:
+                    raise BrokenSource(f"two cases are called {name}", name, "give each its own name")
+                clauses_of_both = tuple(dict.fromkeys((*clauses, *question.clauses)))
+                cases[name] = replace(question, name=name, comment=comment, clauses=clauses_of_both)
+        return list(cases.values())
 
 
 def codes(dtype: str, shape: tuple[int, ...], words: Sequence[int]) -> Tensor:
@@ -202,7 +184,7 @@ class SourceTopic:
 
     name: str
     documentation: str
-    cases: tuple[SourceCase, ...]
+    cases: tuple[Question, ...]
 
 
 def load_sources(folders: Mapping[str, Path], topics: tuple[str, ...] = ()) -> Iterator[SourceTopic]:
@@ -243,9 +225,9 @@ def _load(name: str, path: Path) -> SourceTopic:
     except Exception as error:
         raise BrokenSource(f"{type(error).__name__}: {error}", where, "correct the source") from error
     for case in cases:
-        if case.question.check.function not in FUNCTIONS:
+        if case.check.function not in FUNCTIONS:
             names = ", ".join(FUNCTIONS)
-            raise BrokenSource(f"{case.name}: no check {case.question.check.function}", where, f"one of {names}")
+            raise BrokenSource(f"{case.name}: no check {case.check.function}", where, f"one of {names}")
     return SourceTopic(name, topic.documentation, cases)
 
 

@@ -17,18 +17,17 @@ from tessera_conformance.check import Difference, first_difference
 from tessera_conformance.executor.engine import Engine, ExecutorLost, ExecutorUnavailable, Lost, units_of
 from tessera_conformance.executor.worker import AnswerWriter, do_unit
 from tessera_conformance.options import add_executor
-from tessera_conformance.protocol import Hello, Observation, Returned, describe
+from tessera_conformance.protocol import Hello, Returned, describe
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.terminal import Handler, Subparsers, print_problems, reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 from tessera_conformance.vectors import files as vector_folder
-from tessera_conformance.vectors.building import SourceCase, SourceTopic, load_sources, matches
+from tessera_conformance.vectors.building import Question, SourceTopic, load_sources, matches
 from tessera_conformance.vectors.files import (
     MANIFEST,
     RESTORE,
-    Call,
     DamagedFile,
     Disagreement,
     OutOfStep,
@@ -128,49 +127,50 @@ class Freezer:
         files = render(VectorFile(topic.name, topic.documentation, tuple(vectors)))
         return Filled(topic.name, len(vectors), tuple(vector_folder.write(self.folder, files)))
 
-    def _vectors(self, topic: str, case: SourceCase, before: Vector | None) -> Iterator[Vector]:
+    def _vectors(self, topic: str, case: Question, before: Vector | None) -> Iterator[Vector]:
         """Yield the new vector of a case; if the case is not selected, the frozen one, if any."""
         if matches(f"{topic}/{case.name}", self.wanted):
             yield self._freeze(topic, case, before)
         elif before is not None:
             yield before
 
-    def _freeze(self, topic: str, case: SourceCase, before: Vector | None) -> Vector:
+    def _freeze(self, topic: str, case: Question, before: Vector | None) -> Vector:
         expected = self._confirmed(topic, case)
-        unchanged = before is not None and (before.call, before.expected) == (case.question.call, expected)
+        unchanged = before is not None and (before.call, before.expected) == (case.call, expected)
         if before is not None and not unchanged and self.reason is None:
             raise OutOfStep(
                 "a frozen question or answer would change",
                 before.id,
                 "look at it with `vectors diff`, then say why with --reason TEXT",
             )
-        provenance = Provenance(self._reference(), case.question.check, reason=self.reason if before else None)
-        if before is not None and unchanged and before.provenance.check == case.question.check:
+        if before is not None and unchanged and before.provenance.check == case.check:
             provenance = before.provenance
-        question = case.question
-        return Vector(
-            topic, case.name, case.clauses, case.comment, question.call, expected, provenance, question.features
-        )
+        else:
+            hello = open_session(self.session)
+            reason = self.reason if before else None
+            provenance = Provenance(f"{hello.name} {hello.version}", case.check, reason=reason)
+        return Vector(topic, case.name, case.clauses, case.comment, case.call, expected, provenance, case.features)
 
-    def _confirmed(self, topic: str, case: SourceCase) -> tuple[Tensor, ...]:
-        where = f"{topic}/{case.name}"
-        call, check = case.question.call, case.question.check
+    def _confirmed(self, topic: str, case: Question) -> tuple[Tensor, ...]:
+        """Return the answer of the check. Raises `Disagreement`: the implementation gives another."""
+        where, remedy = f"{topic}/{case.name}", "correct the program or the implementation"
         self.session.reset()
-        expected = check.answers(call.inputs)
-        answers = _outputs(where, call, self.session.call(call.method, call.params), len(expected))
-        for answer, confirmed in zip(answers, expected, strict=True):
+        expected = case.check.answers(case.call.inputs)
+        observation = self.session.call(case.call.method, case.call.params)
+        if not isinstance(observation, Returned):
+            raise Disagreement(describe(observation), where, remedy)
+        outputs: list[Tensor] = outputs_of(case.call.method, case.call.params, observation.value)
+        if len(outputs) != len(expected):
+            raise Disagreement(f"{len(outputs)} results, expected {len(expected)}", where, remedy)
+        for answer, confirmed in zip(outputs, expected, strict=True):
             difference = first_difference(answer, confirmed)
             if difference is not None:
                 raise Disagreement(
-                    f"{self.session.label} and {check.function} disagree: {difference.sentence()}",
+                    f"{self.session.label} and {case.check.function} disagree: {difference.sentence()}",
                     where,
                     "find out by hand which is right; nothing was frozen",
                 )
         return expected
-
-    def _reference(self) -> str:
-        hello = open_session(self.session)
-        return f"{hello.name} {hello.version}"
 
 
 def open_session(session: Session) -> Hello:
@@ -179,16 +179,6 @@ def open_session(session: Session) -> Hello:
     if isinstance(hello, Hello):
         return hello
     raise Unanswerable(describe(hello), session.label, "make the implementation start; see `tessera-conformance smoke`")
-
-
-def _outputs(where: str, call: Call, observation: Observation, expected: int) -> list[Tensor]:
-    remedy = "correct the program or the implementation"
-    if not isinstance(observation, Returned):
-        raise Disagreement(describe(observation), where, remedy)
-    outputs: list[Tensor] = outputs_of(call.method, call.params, observation.value)
-    if len(outputs) != expected:
-        raise Disagreement(f"{len(outputs)} results, expected {expected}", where, remedy)
-    return outputs
 
 
 # Checks that the frozen vectors are unchanged, and that their sources still declare the same.
@@ -246,7 +236,8 @@ def recompute(vectors: Iterable[Vector], digest: hashlib._Hash | None = None) ->
             yield Disagreement(f"{check.function} cannot be applied: {error}", vector.id, "correct the source")
             continue
         if digest is not None:
-            digest.update("".join(f"{vector.id} {_spelled(answer)}\n" for answer in answers).encode())
+            for answer in answers:
+                digest.update(f"{vector.id} {answer.dtype} {[*answer.shape]} {answer.bits()}\n".encode())
         if len(answers) != len(vector.expected):
             what = f"{check.function} gives {len(answers)} results, {len(vector.expected)} are frozen"
             yield Disagreement(what, vector.id, "find out by hand which is right")
@@ -256,10 +247,6 @@ def recompute(vectors: Iterable[Vector], digest: hashlib._Hash | None = None) ->
             if difference is not None:
                 what = f"{check.function} and the frozen answer differ: {difference.sentence()}"
                 yield Disagreement(what, vector.id, "find out by hand which is right")
-
-
-def _spelled(answer: Tensor) -> str:
-    return f"{answer.dtype} {[*answer.shape]} {answer.bits()}"
 
 
 def _topic_in_step(file: VectorFile, source: SourceTopic) -> Iterator[VectorProblem]:
@@ -281,15 +268,11 @@ def _topic_in_step(file: VectorFile, source: SourceTopic) -> Iterator[VectorProb
         yield OutOfStep("the header's documentation is not that of the source", source.name, FILL)
 
 
-def _changed(vector: Vector, case: SourceCase) -> list[str]:
-    pairs = {
-        "clauses": (vector.clauses, case.clauses),
-        "features": (vector.features, case.question.features),
-        "comment": (vector.comment, case.comment),
-        "call": (vector.call, case.question.call),
-        "check": (vector.provenance.check, case.question.check),
-    }
-    return [name for name, (frozen, declared) in pairs.items() if frozen != declared]
+def _changed(vector: Vector, case: Question) -> list[str]:
+    changed = [
+        name for name in ("clauses", "features", "comment", "call") if getattr(vector, name) != getattr(case, name)
+    ]
+    return changed if vector.provenance.check == case.check else [*changed, "check"]
 
 
 def _without_source(vector: Vector) -> OutOfStep:
@@ -309,7 +292,9 @@ def differences(old: dict[str, Vector], new: dict[str, Vector]) -> Iterator[str]
         elif changes := list(_changes(old[name], new[name])):
             yield f"~ {name}"
             yield from (f"    {change}" for change in changes)
-    if (moved := _moved(old, new)) is not None:
+    orders = ([name for name in side if name in old.keys() & new.keys()] for side in (old, new))
+    moved = next((before for before, after in zip(*orders, strict=True) if before != after), None)
+    if moved is not None:
         yield f"order: {moved} is elsewhere"
 
 
@@ -324,7 +309,9 @@ def load_side(place: str, folder: Path) -> dict[str, Vector]:
         return _vectors(vector_folder.vector_paths(path), vector_folder.reader(path))
     if path.is_file():
         return _single(path)
-    return _revision(place, folder)
+    listing = _git(folder, place, "ls-tree", "-r", "--name-only", "-z", place, "--", ".").decode()
+    paths = [path for path in listing.split("\0") if path.endswith(".jsonl")]
+    return _vectors(paths, lambda path: _git(folder, place, "show", f"{place}:./{path}"))
 
 
 def _single(path: Path) -> dict[str, Vector]:
@@ -335,12 +322,6 @@ def _single(path: Path) -> dict[str, Vector]:
         if f'"topic":"{relative.removesuffix(".jsonl")}"' in header:
             return _vectors([relative], vector_folder.reader(root))
     raise Unanswerable("the file is not where its topic says", str(path), "keep vector files as CHAPTER/TOPIC.jsonl")
-
-
-def _revision(revision: str, folder: Path) -> dict[str, Vector]:
-    listing = _git(folder, revision, "ls-tree", "-r", "--name-only", "-z", revision, "--", ".").decode()
-    paths = [path for path in listing.split("\0") if path.endswith(".jsonl")]
-    return _vectors(paths, lambda path: _git(folder, revision, "show", f"{revision}:./{path}"))
 
 
 def _git(folder: Path, revision: str, *arguments: str) -> bytes:
@@ -400,11 +381,6 @@ def _sentence(difference: Difference) -> str:
     )
 
 
-def _moved(old: dict[str, Vector], new: dict[str, Vector]) -> str | None:
-    common = [name for name in old if name in new]
-    return next((a for a, b in zip(common, (name for name in new if name in old), strict=True) if a != b), None)
-
-
 # The process that recomputes the answers of a unit of vector files.
 
 
@@ -418,19 +394,14 @@ def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWr
             return
     identifiers, read = set(names), reader(folder)
     for path in settings["digests"]:
-        if not _may_hold(path, names):
+        topic = path.removesuffix(".jsonl")
+        if not any(name.startswith(f"{topic}/") for name in names):
             continue
         for vector in parse(path, read).vectors:
             if vector.id in identifiers:
                 answers.write("running", vector.id)
                 findings = [(finding.what, finding.where, finding.remedy) for finding in recompute([vector])]
                 answers.write("result", [vector.id, findings])
-
-
-def _may_hold(path: str, names: Sequence[str]) -> bool:
-    """True if a name begins with the topic of the file."""
-    topic = path.removesuffix(".jsonl")
-    return any(name.startswith(f"{topic}/") for name in names)
 
 
 # The command line `tessera-conformance vectors`: fill, check, diff.

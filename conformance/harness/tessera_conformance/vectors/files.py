@@ -200,8 +200,16 @@ def parse(path: str, read: Read, *, strict: bool = True, thorough: bool = True) 
     Raises `DamagedFile`: it is not what `render` would have written.
     """
     read = cache(read)  # reads a tensor of several vectors once
-    text = _text(path, read(path))
-    documents = [_document(path, number, line) for number, line in enumerate(text.removesuffix("\n").split("\n"), 1)]
+    try:
+        text = read(path).decode()
+    except UnicodeDecodeError as error:
+        raise DamagedFile(f"byte {error.start} is not UTF-8", path, RESTORE) from None
+    documents = []
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+        try:
+            documents.append(read_json(line))
+        except ValueError as error:
+            raise DamagedFile(f"the line is {error}", f"{path}:{number}", RESTORE) from None
     for number, document in enumerate(documents, 1):
         sealed = number > 1 and strict and isinstance(document, dict) and _sealed(document) == document
         if thorough or not sealed:
@@ -293,20 +301,6 @@ def _sealed(case: Mapping[str, Any]) -> dict[str, Any]:
     """Return `case` with the hash of everything else in it."""
     rest = {key: value for key, value in case.items() if key != "sha256"}
     return rest | {"sha256": digest(canonical(rest).encode())}
-
-
-def _text(path: str, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise DamagedFile(f"byte {error.start} is not UTF-8", path, RESTORE) from None
-
-
-def _document(path: str, number: int, line: str) -> Any:
-    try:
-        return read_json(line)
-    except ValueError as error:
-        raise DamagedFile(f"the line is {error}", f"{path}:{number}", RESTORE) from None
 
 
 def _require_schema(path: str, number: int, document: Any) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -15,27 +15,13 @@ import pytest
 from tessera_conformance.arithmetic import NodeArithmetic, canonical, replay
 from tessera_conformance.arithmetic.nodes import ModelError
 from tessera_conformance.check import Check, are_nan
-from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise
+from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise, exact
 from tessera_conformance.oracle import reductions as products
 from tessera_conformance.oracle.bounds.intervals import Enclosure
 from tessera_conformance.oracle.bounds.operations import settled
 from tessera_conformance.oracle.bounds.reductions import MOVED
 from tessera_conformance.oracle.elementwise import OPERATIONS
-from tessera_conformance.oracle.exact import (
-    NAN,
-    NEGATIVE_ZERO,
-    ZERO,
-    Format,
-    IntegerFormat,
-    Value,
-    along,
-    component_format,
-    finite,
-    is_infinite,
-    minimum,
-    tensor_of,
-    values_of,
-)
+from tessera_conformance.oracle.exact import NAN, ZERO, FloatFormat, Format, IntegerFormat, Value, values_of
 from tessera_conformance.oracle.parameter_buffers import without_padding
 from tessera_conformance.oracle.reductions import greatest
 from tessera_conformance.oracle.trees import Tree, TreeError
@@ -84,10 +70,7 @@ def recognize(
     for alternative, compute in alternatives.items():
         other = compute(inputs[0], arguments) if departing else ()
         follows = bool(other) and all(_are_equal(actual[place], other[place]) for place in departing)
-        if alternative in CASTS:
-            check.reading("AMB-LANG-105", alternative, follows)
-        else:
-            check.reading("AMB-LANG-134", alternative, follows)
+        check.reading("AMB-LANG-105" if alternative in CASTS else "AMB-LANG-134", alternative, follows)
 
 
 def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, frozen: Tensor) -> None:
@@ -98,8 +81,8 @@ def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, fr
     if {operand.dtype for operand in (*inputs, frozen)} != {"int8"}:
         return
     a, b = inputs
-    exact = values_of(products.matmul(a, b, out="int32"))
-    nearest = [min(max(value, Fraction(-128)), Fraction(127)) for value in exact if isinstance(value, Fraction)]
+    wide = values_of(products.matmul(a, b, out="int32"))
+    nearest = [min(max(value, Fraction(-128)), Fraction(127)) for value in wide if isinstance(value, Fraction)]
     follows = isinstance(actual, Tensor) and actual.dtype == "int8" and values_of(actual) == nearest
     check.reading("AMB-LANG-40", "int8 saturating", follows and nearest != values_of(frozen))
 
@@ -125,7 +108,7 @@ def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, a
         if decision == actual:
             continue
         numbers = _numbers(column)
-        extreme = greatest(numbers) if op == "max" else reduce(minimum, numbers)
+        extreme = greatest(numbers) if op == "max" else reduce(exact.minimum, numbers)
         if NAN not in column:
             followed.append(EQUAL_ZEROS if _are_equal(decision, actual) and actual in column else None)
         elif _are_equal(actual, extreme):
@@ -137,33 +120,23 @@ def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, a
 
 
 def _are_equal(a: Value, b: Value) -> bool:
-    zeros = (ZERO, NEGATIVE_ZERO)
+    zeros = (ZERO, exact.NEGATIVE_ZERO)
     return a == b or (a in zeros and b in zeros)
-
-
-def _rows(x: Tensor, arguments: Mapping[str, Any]) -> list[list[Value]]:
-    values = values_of(x)
-    return [[values[place] for place in line] for line in along(x.shape, arguments["axis"]).places]
 
 
 def _numbers(row: Sequence[Value]) -> list[Value]:
     """Return the elements that are numbers, with one zero; the row itself if it has none."""
-    return [ZERO if value is NEGATIVE_ZERO else value for value in row if value is not NAN] or list(row)
+    return [ZERO if value is exact.NEGATIVE_ZERO else value for value in row if value is not NAN] or list(row)
 
 
-def _first_of(row: Sequence[Value]) -> Value:
-    """Return the index of the first NaN, or else of the first largest element, -0 and +0 being equal."""
-    plain = [ZERO if value is NEGATIVE_ZERO else value for value in row]
-    return Fraction(plain.index(NAN if NAN in plain else greatest(plain)))
-
-
-def _first_number(row: Sequence[Value]) -> Value:
-    plain = [ZERO if value is NEGATIVE_ZERO else value for value in row]
-    return Fraction(plain.index(greatest(_numbers(row))))
+def _first_largest(row: Sequence[Value], *, ignoring_nan: bool) -> Value:
+    """Return the index of the first largest element, or of the first NaN unless ignored, -0 and +0 being equal."""
+    plain = [ZERO if value is exact.NEGATIVE_ZERO else value for value in row]
+    return Fraction(plain.index(greatest(_numbers(row) if ignoring_nan else plain)))
 
 
 def _by_rows(rule: Callable[[Sequence[Value]], Value]) -> Alternative:
-    return lambda x, arguments: [rule(row) for row in _rows(x, arguments)]
+    return lambda x, arguments: [rule(row) for row in exact.rows_of(x, arguments["axis"])]
 
 
 def _overflowing(x: Tensor, arguments: Mapping[str, Any]) -> Sequence[Value]:
@@ -182,9 +155,12 @@ def _nearest(x: Tensor, arguments: Mapping[str, Any]) -> Sequence[Value]:
 CASTS: Mapping[str, Alternative] = {NONFINITE: _overflowing, NEAREST: _nearest}
 ALTERNATIVES: Mapping[str, Mapping[str, Alternative]] = {
     "cast": CASTS,
-    "argmax": {EQUAL_ZEROS: _by_rows(_first_of), NAN_IGNORED: _by_rows(_first_number)},
+    "argmax": {
+        EQUAL_ZEROS: _by_rows(partial(_first_largest, ignoring_nan=False)),
+        NAN_IGNORED: _by_rows(partial(_first_largest, ignoring_nan=True)),
+    },
     "max": {NAN_IGNORED: _by_rows(lambda row: greatest(_numbers(row)))},
-    "min": {NAN_IGNORED: _by_rows(lambda row: reduce(minimum, _numbers(row)))},
+    "min": {NAN_IGNORED: _by_rows(lambda row: reduce(exact.minimum, _numbers(row)))},
 }
 """The alternatives of a function of the oracle, which compute the values of the result's elements."""
 
@@ -247,6 +223,11 @@ class Result:
         """Check that the result has these storage codes."""
         self.check.bits(self.found, Tensor(self.frozen.dtype, self.frozen.shape, words.tobytes()), what)
 
+    def require_form(self) -> None:
+        """Check the dtype and the shape."""
+        form = (self.found.dtype, self.found.shape) if isinstance(self.found, Tensor) else None
+        self.check.equal(form, (self.frozen.dtype, self.frozen.shape), "dtype and shape")
+
 
 def judge_flushing(result: Result, why: str) -> None:
     """Check that each element has the frozen bits, or those with subnormal operands, results or both flushed."""
@@ -270,9 +251,14 @@ def flushed(x: Tensor) -> Tensor:
     return Tensor(x.dtype, x.shape, np.where(exponents == 0, signs, words).astype(words.dtype).tobytes())
 
 
-def judge_function(result: Result, ulps: float, flushes: bool) -> None:
+def judge_function(result: Result, declared: float, flushes: bool) -> None:
     """Check the declared accuracy; at the level deterministic special values have the frozen bits."""
     name, level = result.name, result.level
+    if level == "deterministic" and declared == 0.5 and not flushes:
+        result.check.bits(result.found, result.frozen, f"deterministic: {name} correctly rounded, as declared")
+        return
+    result.require_form()
+    ulps = min(declared, bounds.FUNCTION_ULPS)
     what = f"{level}: within {ulps:g} ulp of {name}{', subnormals kept or flushed' if flushes else ''}"
     enclosures = bounds.function(name, *result.inputs, **result.arguments, ulps=ulps, flushes=flushes)
     result.check.enclosed(result.found, enclosures, what)
@@ -297,7 +283,7 @@ def judge_special(result: Result, enclosures: Sequence[Enclosure | None]) -> Non
     tame = bounds.enclose(
         result.function, [_replaced(x, _are_special(x), Fraction(1)) for x in inputs], result.arguments
     )
-    settles = np.array([bound is not None and not (name == "prod" and _may_be_zero(bound)) for bound in tame], bool)
+    settles = np.array([bound is not None and not (name == "prod" and bound.holds(ZERO)) for bound in tame], bool)
     without_nan = [_replaced(x, ~are_nan(x), Fraction(1)) for x in inputs]
     from_nan = are_nan(_computed(result.function, without_nan, result.arguments))
     settles = open_ & (settles | (from_nan & are_nan(frozen)))
@@ -323,15 +309,15 @@ def _beside_special(result: Result, where: Any) -> list[Enclosure | None]:
     name, values = result.name, values_of(result.frozen)
     found: list[Enclosure | None] = [None] * len(values)
     if name in ONE_VALUE:
-        least = component_format(result.frozen.dtype).smallest_normal
+        least = exact.component_format(result.frozen.dtype).smallest_normal
         for place in np.flatnonzero(where).tolist():
-            value = finite(values[place])
+            value = exact.finite(values[place])
             if value == 0 or abs(value) >= least:
                 found[place] = Enclosure(value, Fraction(0), "one right answer")
     elif name in ("softmax", "logsumexp"):
         (x,) = result.inputs
-        numbers = [finite(value) for value in values_of(x) if value is not NAN and not is_infinite(value)]
-        far = -component_format(x.dtype).largest / 4
+        numbers = [exact.finite(value) for value in values_of(x) if value is not NAN and not exact.is_infinite(value)]
+        far = -exact.component_format(x.dtype).largest / 4
         if numbers and min(numbers) >= far / 2:
             limits = bounds.enclose(name, [_replaced(x, _are_special(x), far)], result.arguments)
             found = [limit if here else None for limit, here in zip(limits, where.tolist(), strict=True)]
@@ -344,16 +330,12 @@ def _computed(function: str, inputs: Sequence[Tensor], arguments: Mapping[str, A
     return computed
 
 
-def _may_be_zero(enclosure: Enclosure) -> bool:
-    return abs(enclosure.exact) <= enclosure.error
-
-
 def _replaced(x: Tensor, where: Any, value: Fraction) -> Tensor:
     """Return a tensor with a number at some places; a tensor without floats is unchanged."""
     if not x.format.is_float:
         return x
     words = x.words()
-    code = words.dtype.type(component_format(x.dtype).encode(value))
+    code = words.dtype.type(exact.component_format(x.dtype).encode(value))
     return Tensor(x.dtype, x.shape, np.where(where, code, words).astype(words.dtype).tobytes())
 
 
@@ -361,8 +343,8 @@ def _are_special(x: Tensor) -> Any:
     """Return a mask of the words that are NaN or infinite."""
     if not x.format.is_float:
         return np.zeros(x.words().shape, bool)
-    magnitudes = x.words() & x.words().dtype.type(component_format(x.dtype).sign_bit - 1)
-    return magnitudes > x.words().dtype.type(component_format(x.dtype).largest_code)
+    magnitudes = x.words() & x.words().dtype.type(exact.component_format(x.dtype).sign_bit - 1)
+    return magnitudes > x.words().dtype.type(exact.component_format(x.dtype).largest_code)
 
 
 # An implementation's declaration about a reducing operation, and the bits that it gives (AMB-LANG-44).
@@ -468,11 +450,11 @@ def _require_wide_accumulator(check: Check, question: Question, model: NodeArith
 
 def _holds(wide: Format, narrow: Format) -> bool:
     """True if a format has at least the bits of another one of its kind, field by field."""
-    if isinstance(wide, IntegerFormat):
-        return isinstance(narrow, IntegerFormat) and wide.bits >= narrow.bits
-    if isinstance(narrow, IntegerFormat):
-        return False
-    return wide.fraction_bits >= narrow.fraction_bits and wide.exponent_bits >= narrow.exponent_bits
+    if isinstance(wide, IntegerFormat) and isinstance(narrow, IntegerFormat):
+        return wide.bits >= narrow.bits
+    if isinstance(wide, FloatFormat) and isinstance(narrow, FloatFormat):
+        return wide.fraction_bits >= narrow.fraction_bits and wide.exponent_bits >= narrow.exponent_bits
+    return False
 
 
 def replayed(check: Check, question: Question, declared: Declaration) -> Tensor:
@@ -554,17 +536,15 @@ def run_steps(vector: Vector, evaluate: Evaluate) -> Sequence[Tensor]:
     outputs: Sequence[Tensor] = ()
     for step in steps:
         operands = [
-            _literal(check.arguments["factor"], values[step.operands[0]].dtype) if name == LITERAL else values[name]
+            exact.tensor_of(values[step.operands[0]].dtype, (), [Fraction(check.arguments["factor"])])
+            if name == LITERAL
+            else values[name]
             for name in step.operands
         ]
         outputs = evaluate(step, operands)
         if step.name:
             (values[step.name],) = outputs
     return outputs
-
-
-def _literal(factor: str, dtype: str) -> Tensor:
-    return tensor_of(dtype, (), [Fraction(factor)])
 
 
 # The rule for a vector's answer at each numerics level (AMB-LANG-44).
@@ -680,22 +660,13 @@ def _judge_below_strict(impl: Implementation, check: Check, vector: Vector, actu
     elif deterministic and question.is_replayed:
         judge_declared(impl, check, question, actual)
     elif result.name in OPERATIONS:
-        _judge_function(result, impl.arithmetic.accuracy(result.name), flushes)
+        judge_function(result, impl.arithmetic.accuracy(result.name), flushes)
     else:
         _judge_bound(result)
 
 
-def _judge_function(result: Result, ulps: float, flushes: bool) -> None:
-    if result.level == "deterministic" and ulps == 0.5 and not flushes:
-        why = f"deterministic: {result.name} correctly rounded, as declared"
-        result.check.bits(result.found, result.frozen, why)
-        return
-    _require_form(result)
-    judge_function(result, min(ulps, bounds.FUNCTION_ULPS), flushes)
-
-
 def _judge_bound(result: Result) -> None:
-    _require_form(result)
+    result.require_form()
     enclosures = bounds.enclose(result.function, result.inputs, result.arguments)
     rules = ", ".join(dict.fromkeys(enclosure.rule for enclosure in enclosures if enclosure is not None))
     why = f"{result.level}: within the bound ({rules or 'nothing is promised'})"
@@ -703,12 +674,6 @@ def _judge_bound(result: Result) -> None:
     name = result.name
     if name in EXACT or name == "cast" or (result.level == "deterministic" and name in COMPOSED):
         judge_special(result, enclosures)
-
-
-def _require_form(result: Result) -> None:
-    actual, frozen = result.found, result.frozen
-    form = (actual.dtype, actual.shape) if isinstance(actual, Tensor) else None
-    result.check.equal(form, (frozen.dtype, frozen.shape), "dtype and shape")
 
 
 def _name(vector: Vector) -> str:
