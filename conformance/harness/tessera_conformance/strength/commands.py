@@ -214,7 +214,7 @@ def text(matrix: KillMatrix) -> str:
         f"{fates['untested']} break a clause without a case"
     ]
     lines += [f"  control does not pass {failure}" for failure in matrix.control_failures]
-    lines += [f"  {kill.fate}: {_row(kill)}" for kill in matrix.kills if kill.fate != "killed"]
+    lines += [f"  {kill.fate}: {_row(kill)}" for kill in matrix.survivors]
     return "\n".join(lines)
 
 
@@ -261,7 +261,12 @@ def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite, broke
         )
         for kill in sorted(matrix.kills, key=lambda kill: (kill.violation.clause, kill.violation.name))
     ]
-    without_violator = _without_violator(broken, control.registry, suite)
+    waiting = cases_by_clause(suite.index()).keys() - set(broken)
+    without_violator = [
+        clause.id
+        for clause in control.registry.clauses.values()
+        if clause.id in waiting and clause.level == "MUST" and clause.duplicate_of is None
+    ]
     unclaimed = [clause for clause in without_violator if _is_unclaimed(clause, control, suite)]
     missing = [clause for clause in without_violator if clause not in unclaimed]
     return f"""\
@@ -277,19 +282,9 @@ Of features that the control does not claim, so that no violator is judged by th
 """
 
 
-def _without_violator(broken: Collection[str], registry: Registry, suite: CollectedSuite) -> Sequence[str]:
-    waiting = cases_by_clause(suite.index()).keys() - set(broken)
-    return [
-        clause.id
-        for clause in registry.clauses.values()
-        if clause.id in waiting and clause.level == "MUST" and clause.duplicate_of is None
-    ]
-
-
 def _is_unclaimed(clause: str, control: SuiteRun, suite: CollectedSuite) -> bool:
     """Return True if every case of the clause needs a feature that the control does not claim."""
     planned = [item.stash[CASE] for item in suite.items if clause in item.stash[CASE].clause_ids]
-    verdicts = [
-        control.judge_before(Case(case.id, case.title, case.clauses, case.levels, case.features)) for case in planned
-    ]
+    cases = [Case(case.id, case.title, case.clauses, case.levels, case.features) for case in planned]
+    verdicts = list(map(control.judge_before, cases))
     return all(verdict is not None and verdict.verdict == "unsupported" for verdict in verdicts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -141,7 +141,10 @@ class Trial:
     known: Mapping[str, Collection[str]]
 
     def __post_init__(self) -> None:
-        self._of_clause = _by_clause(self.items)
+        self._of_clause: dict[str, dict[int, pytest.Function]] = {}
+        for place, item in enumerate(self.items):
+            for clause in item.stash[CASE].clause_ids:
+                self._of_clause.setdefault(clause, {})[place] = item
         self._controls: dict[str, SuiteRun] = {}
         self._passed: dict[tuple[str, str], Judgement] = {}
 
@@ -156,7 +159,10 @@ class Trial:
         """Return the fate of a violation, and a line for each case that the control should have passed."""
         level, own = level_of(violation, self.registry), self.tagged(violation)
         failures: list[str] = []
-        verdicts = self._kills(violation, level, self._in_order(violation, own), {"fail"}, failures)
+        killers = self.known.get(violation.name, ())
+        # first the cases that caught the violation before, then those with the fewest clauses
+        own.sort(key=lambda item: (item.stash[CASE].id not in killers, len(item.stash[CASE].clause_ids)))
+        verdicts = self._kills(violation, level, own, {"fail"}, failures)
         fate: Fate = "killed" if "fail" in verdicts.values() else "killed_by_fault"
         if not verdicts:
             tagged = {item.stash[CASE].id for item in own}
@@ -164,11 +170,6 @@ class Trial:
             verdicts = self._kills(violation, level, others, FAULTY, failures)
             fate = "killed_by_unrelated" if verdicts else "survived" if own else "untested"
         return (fate, tuple(sorted(verdicts)), len(own), level), failures
-
-    def _in_order(self, violation: Violation, items: Sequence[pytest.Function]) -> list[pytest.Function]:
-        """Return the cases: first those that caught the violation before, then those with the fewest clauses."""
-        killers = self.known.get(violation.name, ())
-        return sorted(items, key=lambda item: (item.stash[CASE].id not in killers, len(item.stash[CASE].clause_ids)))
 
     def _kills(
         self,
@@ -231,15 +232,6 @@ def write_results(directory: Path, name: str, document: Mapping[str, Any], page:
     (directory / f"{name}.md").write_text(page, encoding="utf-8")
 
 
-def _by_clause(items: Sequence[pytest.Function]) -> Mapping[str, Mapping[int, pytest.Function]]:
-    """Return the tests of each clause, by their positions in the suite."""
-    items_of: dict[str, dict[int, pytest.Function]] = {}
-    for place, item in enumerate(items):
-        for clause in item.stash[CASE].clause_ids:
-            items_of.setdefault(clause, {})[place] = item
-    return items_of
-
-
 def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
     """Run one collected test against an implementation, outside pytest's own loop."""
     return put(run, item)[1]
@@ -252,21 +244,11 @@ def put(run: SuiteRun, item: pytest.Function) -> tuple[Case, Judgement]:
     judgement = run.judge_before(case)
     if judgement is not None:
         return case, judgement
-    with _folder(item) as folder:
-        fixtures = {**arguments(run, case, item), "tmp_path": folder}
+    with TemporaryDirectory() if "tmp_path" in item.fixturenames else nullcontext("") as folder:
+        fixtures = {**arguments(run, case, item), "tmp_path": Path(folder)}
         error: BaseException | None = None
         try:
             item.obj(**{name: value for name, value in fixtures.items() if name in item.fixturenames})
         except Exception as raised:
             error = raised
         return case, run.judge_after(case, error)
-
-
-@contextmanager
-def _folder(item: pytest.Function) -> Iterator[Path | None]:
-    """Yield an empty folder for a test that takes one, and delete it afterwards."""
-    if "tmp_path" not in item.fixturenames:
-        yield None
-        return
-    with TemporaryDirectory() as name:
-        yield Path(name)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import pytest
 
@@ -33,7 +33,7 @@ from tessera_conformance.registry import Registry
 from tessera_conformance.reports.summary import table
 from tessera_conformance.strength.matrix import DEADLINE, judge, write_results
 from tessera_conformance.strength.sharing import available_processes, isolated
-from tessera_conformance.strength.violation import load_whole
+from tessera_conformance.strength.violation import codes_in, load_whole
 from tessera_conformance.suite_run import SuiteRun
 from tessera_conformance.terminal import print_error
 from tessera_conformance.transports.locate import DirectTransport, load_adapter
@@ -98,17 +98,14 @@ def changes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Change]:
             before, after = ast.unparse(node), ast.unparse(ast.fix_missing_locations(rewrite(deepcopy(node))))
             line = getattr(node, "lineno", function.lineno)
             if before != after:
-                mutations.append(Change(rule, place, line, before, after, _reached(node, rule, line)))
+                branch = {"branch dropped": "body", "else dropped": "orelse"}.get(rule)
+                reached = line if branch is None else _first_line_of(getattr(node, branch))
+                mutations.append(Change(rule, place, line, before, after, reached))
     return mutations
 
 
-def _reached(node: ast.AST, rule: str, line: int) -> int:
-    """Return the line that is executed where the change has an effect."""
-    branch = {"branch dropped": "body", "else dropped": "orelse"}.get(rule)
-    if branch is None:
-        return line
-    inner = getattr(node, branch)
-    return int((inner[0] if isinstance(inner, list) else inner).lineno)
+def _first_line_of(branch: list[ast.stmt] | ast.expr) -> int:
+    return (branch[0] if isinstance(branch, list) else branch).lineno
 
 
 def changed(function: ast.FunctionDef | ast.AsyncFunctionDef, change: Change) -> None:
@@ -160,11 +157,11 @@ def _fitting(node: ast.AST) -> Iterator[tuple[str, Rewrite]]:
     """Yield the rules that apply to a node, each with the function that rewrites a copy of it."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in OTHER_OPERATOR:
-            yield "comparison", _other_comparison
+            yield "comparison", _with(ops=[OTHER_OPERATOR[type(operator)]()])
         case ast.BinOp(op=operator) | ast.AugAssign(op=operator) if type(operator) in OTHER_OPERATOR:
-            yield "operator", _other_operator
-        case ast.BoolOp():
-            yield "operator", _other_operator
+            yield "operator", _with(op=OTHER_OPERATOR[type(operator)]())
+        case ast.BoolOp(op=operator):
+            yield "operator", _with(op=OTHER_OPERATOR[type(operator)]())
         case ast.UnaryOp(op=ast.Not() | ast.USub()):
             yield "unary", lambda copy: copy.operand
         case ast.Constant(value=bool()):
@@ -172,14 +169,17 @@ def _fitting(node: ast.AST) -> Iterator[tuple[str, Rewrite]]:
         case ast.Constant(value=int() | float()):
             yield "off by one", lambda copy: ast.Constant(copy.value + 1)
         case ast.If() | ast.IfExp():
-            yield "branch dropped", _never
+            yield "branch dropped", _with(test=ast.Constant(False))
             if node.orelse:
-                yield "else dropped", _always
-        case ast.Call(func=called, args=[first, second, *_]) if _has_an_order(called, first, second):
-            yield "argument order", _swapped
+                yield "else dropped", _with(test=ast.Constant(True))
+        case ast.Call(func=called, args=[first, second, *rest]) if _has_an_order(called, first, second):
+            yield "argument order", _with(args=[second, first, *rest])
         case ast.Expr(value=ast.Call() | ast.Await()):
             yield "statement removed", lambda copy: ast.Pass()
-    if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _stores(node)):
+        # dropping the binding of a name only makes the code crash
+        case ast.Assign(targets=targets) if all(isinstance(it, ast.Attribute | ast.Subscript) for it in targets):
+            yield "statement removed", lambda copy: ast.Pass()
+    if isinstance(node, ast.AugAssign):
         yield "statement removed", lambda copy: ast.Pass()
 
 
@@ -189,34 +189,15 @@ def _has_an_order(called: ast.expr, *arguments: ast.expr) -> bool:
     return not symmetric and not any(isinstance(argument, ast.Starred) for argument in arguments)
 
 
-def _stores(node: ast.Assign) -> bool:
-    """Return True if every target is an attribute or an item: dropping a name's binding only makes the code crash."""
-    return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
+def _with(**fields: Any) -> Rewrite:
+    """Return the rewrite that sets fields of a node."""
 
+    def rewrite(copy: ast.AST) -> ast.AST:
+        for name, value in fields.items():
+            setattr(copy, name, value)
+        return copy
 
-def _other_comparison(copy: ast.Compare) -> ast.AST:
-    copy.ops = [OTHER_OPERATOR[type(copy.ops[0])]()]  # type: ignore[list-item]
-    return copy
-
-
-def _other_operator(copy: Any) -> ast.AST:
-    copy.op = OTHER_OPERATOR[type(copy.op)]()
-    return copy  # type: ignore[no-any-return]
-
-
-def _never(copy: ast.If | ast.IfExp) -> ast.AST:
-    copy.test = ast.Constant(False)
-    return copy
-
-
-def _always(copy: ast.If | ast.IfExp) -> ast.AST:
-    copy.test = ast.Constant(True)
-    return copy
-
-
-def _swapped(copy: ast.Call) -> ast.AST:
-    copy.args[:2] = [copy.args[1], copy.args[0]]
-    return copy
+    return rewrite
 
 
 # The places of a package that can be changed, a sample of them, and the change made in the running process.
@@ -330,7 +311,8 @@ def install(mutant: Mutant) -> bool:
         candidate for name, candidate in _functions(tree) if name == qualified and _first_line(candidate) == line
     )
     changed(function, mutant.change)
-    substitutes = {code_key(code): code for code in _codes(compile(tree, path, "exec"), mutant.function)}
+    outer = [code for code in codes_in(compile(tree, path, "exec")) if code_key(code) == mutant.function]
+    substitutes = {code_key(code): code for whole in outer for code in (whole, *codes_in(whole))}
     gc.unfreeze()  # collecting the suite froze the functions, which would then not be listed
     functions = [candidate for candidate in gc.get_objects() if isinstance(candidate, types.FunctionType)]
     replaced = False
@@ -340,16 +322,6 @@ def install(mutant: Mutant) -> bool:
             holder.__code__ = substitute
             replaced = True
     return replaced
-
-
-def _codes(code: types.CodeType, key: CodeKey, inside: bool = False) -> Iterator[types.CodeType]:
-    """Yield the code of a function and of what is within it."""
-    within = inside or code_key(code) == key
-    if within:
-        yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant, key, within)
 
 
 # The cases that execute each line of a package: only they can kill a mutant of that line.
@@ -594,12 +566,6 @@ def survivors(judged: Judged, equivalents: Mapping[str, str]) -> list[tuple[Muta
     ]
 
 
-def share_killed(judged: Judged, equivalents: Mapping[str, str]) -> float:
-    """Return the share of mutants that are killed or explained, from 0 to 1."""
-    counted = [mutant for mutant in judged if mutant[1].fate != "not installed"]
-    return 1 - len(survivors(counted, equivalents)) / len(counted) if counted else 0.0
-
-
 def text(judged: Judged, equivalents: Mapping[str, str]) -> str:
     """Return the figure of each package, and every survivor."""
     lines = [
@@ -664,6 +630,7 @@ def _figures(judged: Judged, equivalents: Mapping[str, str]) -> Mapping[str, Map
 
 
 def _counted(judged: Judged, equivalents: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the counts of some mutants, and the share of those killed or explained, from 0 to 1."""
     left = Counter(result.fate for _, result in survivors(judged, equivalents))
     fates = Counter(result.fate for _, result in judged)
     total = len(judged) - fates["not installed"]
@@ -674,7 +641,7 @@ def _counted(judged: Judged, equivalents: Mapping[str, str]) -> Mapping[str, Any
         "explained": total - fates["killed"] - left["survived"] - left["not executed"],
         "survived": left["survived"],
         "not executed": left["not executed"],
-        "share": round(share_killed(judged, equivalents), 4),
+        "share": round(1 - left.total() / total if total else 0.0, 4),
     }
 
 
@@ -731,8 +698,13 @@ def judge_mutants(
     trials = Trials(suite.items, registry, control, executed, arguments.most, killers)
     output = Path(os.devnull) if arguments.output is None else arguments.output / "mutants.jsonl"
     output.parent.mkdir(parents=True, exist_ok=True)
+    results: dict[int, Result] = {}
     with output.open("w", encoding="utf-8") as journal:
-        judged = _judged(trials, chosen, jobs, journal)
+        for place, result in isolated(jobs, trials.judge, chosen, PATIENCE):
+            results[place] = result or Result("killed", "", "crash")  # of a process that died
+            journal.write(json.dumps({"name": chosen[place].name} | asdict(results[place])) + "\n")
+            journal.flush()
+    judged = [(mutant, results[place]) for place, mutant in enumerate(chosen)]
     print(text(judged, equivalents))
     for entry in stale(equivalents, every):
         print(f"  matches no mutant (the code has changed): {entry}")
@@ -740,13 +712,3 @@ def judge_mutants(
         page = markdown(judged, equivalents, arguments.seed)
         write_results(arguments.output, "mutants", as_json(judged, equivalents, arguments.seed), page)
     return 1 if survivors(judged, equivalents) else 0
-
-
-def _judged(trials: Trials, chosen: Sequence[Mutant], jobs: int, journal: TextIO) -> list[tuple[Mutant, Result]]:
-    """Return every mutant with its result, and write each to the journal at once; a process that dies is a kill."""
-    results: dict[int, Result] = {}
-    for place, ended in isolated(jobs, trials.judge, chosen, PATIENCE):
-        results[place] = ended or Result("killed", "", "crash")
-        journal.write(json.dumps({"name": chosen[place].name} | asdict(results[place])) + "\n")
-        journal.flush()
-    return [(mutant, results[place]) for place, mutant in enumerate(chosen)]

@@ -128,6 +128,11 @@ class Failure:
     verdict: str
     reason: str
 
+    @property
+    def summary(self) -> str:
+        """The first line of the reason."""
+        return self.reason.partition("\n")[0]
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -175,9 +180,14 @@ def judge_variants(
     for variant in variants:
         chosen = selection.of(variant, items)
         judge = partial(_judge, variant, registry=registry, control=control)
-        parts = share_out(jobs, judge, list(_chunks(chosen)))
-        if _hangs(variant, parts):
-            parts.append(judge(_witnesses(variant, items, chosen)))
+        parts = share_out(jobs, judge, [chosen[first : first + CHUNK] for first in range(0, len(chosen), CHUNK)])
+        lines = [line for part in parts for line in part.suspected]
+        shown = any(line["interpretation"] == variant.freedom for line in lines)
+        if not shown and any(line["cites"] or line["leans"] for line in lines):
+            # a case that may depend on the interpretation failed; one that was not chosen may show the other reading
+            identifiers = {_id(item) for item in chosen}
+            naming = [item for item in items if variant.freedom in item.stash[CASE].cites]
+            parts.append(judge([item for item in naming if _id(item) not in identifiers]))
         yield _together(variant, parts)
 
 
@@ -193,21 +203,6 @@ def _together(variant: Variant, parts: Sequence[_Part]) -> Outcome:
     return Outcome(
         variant, sum(part.cases for part in parts), sum(part.passed for part in parts), failures, shown, level
     )
-
-
-def _hangs(variant: Variant, parts: Sequence[_Part]) -> bool:
-    """Return True if a case that may depend on the interpretation failed, and no case showed the other reading."""
-    lines = [line for part in parts for line in part.suspected]
-    shown = any(line["interpretation"] == variant.freedom for line in lines)
-    return not shown and any(line["cites"] or line["leans"] for line in lines)
-
-
-def _witnesses(
-    variant: Variant, items: Sequence[pytest.Function], chosen: Sequence[pytest.Function]
-) -> list[pytest.Function]:
-    """Return the cases that name the interpretation and were not chosen: one may show the variant's reading."""
-    identifiers = {_id(item) for item in chosen}
-    return [item for item in items if variant.freedom in item.stash[CASE].cites and _id(item) not in identifiers]
 
 
 def _judge(
@@ -257,11 +252,6 @@ def _some(variant: Variant, items: Sequence[pytest.Function], most: int | None) 
     return ordered[:most]
 
 
-def _chunks(items: Sequence[pytest.Function]) -> Iterator[Sequence[pytest.Function]]:
-    for first in range(0, len(items), CHUNK):
-        yield items[first : first + CHUNK]
-
-
 def _id(item: pytest.Function) -> str:
     return item.stash[CASE].id
 
@@ -282,14 +272,10 @@ def lines_of(outcome: Outcome) -> list[str]:
     return [
         f"  {name} in {outcome.cases} cases: {counts}{nowhere}",
         *(
-            f"  {name} ({freedom}) does not pass {failure.case}: {failure.verdict}: {_first_line(failure.reason)}"
+            f"  {name} ({freedom}) does not pass {failure.case}: {failure.verdict}: {failure.summary}"
             for failure in outcome.failures
         ),
     ]
-
-
-def _first_line(text: str) -> str:
-    return next(iter(text.splitlines()), "")
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:

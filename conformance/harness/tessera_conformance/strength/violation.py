@@ -54,9 +54,12 @@ def load_declared(kind: type[Found], folder: str, mark: str, directory: Path | N
     Raises `ValueError`: two share a name.
     """
     if directory is None:
-        declared = [(f"{name}/", _chapter_package(name, folder)) for name in chapter_files(folder)]
+        packages = {name: f"{chapters.__name__}.{name.replace('/', '.')}.{folder}" for name in chapter_files(folder)}
+        declared = [(f"{name}/", importlib.import_module(package)) for name, package in packages.items()]
     else:
-        declared = [("", _package_of(directory, f"tessera_{folder}"))]
+        package = sys.modules[f"tessera_{folder}"] = types.ModuleType(f"tessera_{folder}")
+        package.__path__ = [str(directory)]
+        declared = [("", package)]
     violations: dict[str, Found] = {}
     for prefix, package in declared:
         for path in sorted(Path(package.__path__[0]).glob("*.py")):
@@ -67,17 +70,6 @@ def load_declared(kind: type[Found], folder: str, mark: str, directory: Path | N
                     raise ValueError(f"{path.name}: two {folder} are called {own}")
                 violations[name] = replace(entry, name=name)
     return list(violations.values())
-
-
-def _chapter_package(chapter: str, folder: str) -> types.ModuleType:
-    return importlib.import_module(f"{chapters.__name__}.{chapter.replace('/', '.')}.{folder}")
-
-
-def _package_of(directory: Path, name: str) -> types.ModuleType:
-    package = types.ModuleType(name)
-    package.__path__ = [str(directory)]
-    sys.modules[name] = package
-    return package
 
 
 def _declared_in(module: types.ModuleType, kind: type[Found], mark: str) -> Iterator[tuple[str, Found]]:
@@ -161,7 +153,7 @@ def without_refusals(module: types.ModuleType, chosen: Callable[[str], bool]) ->
             return ast.copy_location(ast.Pass(), node) if refuses and chosen(ast.unparse(node)) else node
 
     tree = Removal().visit(ast.parse(inspect.getsource(module)))
-    changed = {code.co_qualname: code for code in _codes_in(compile(tree, str(module.__file__), "exec"))}
+    changed = {code.co_qualname: code for code in codes_in(compile(tree, str(module.__file__), "exec"))}
     substitutions = [
         (function, "__code__", code)
         for function in _functions_of(module)
@@ -171,11 +163,12 @@ def without_refusals(module: types.ModuleType, chosen: Callable[[str], bool]) ->
     return substitutions
 
 
-def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield the code of everything that is defined within some code."""
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield constant
-            yield from _codes_in(constant)
+            yield from codes_in(constant)
 
 
 def _functions_of(module: types.ModuleType) -> Iterator[types.FunctionType]:
