@@ -201,7 +201,9 @@ def check(args: argparse.Namespace) -> int:
 def update_lock(args: argparse.Namespace) -> int:
     """Write the lock that matches the registry, unless an id vanished or got a second meaning."""
     registry = load_registry(args.registry)
-    present = load.read_lock(args.registry) if (args.registry / load.FILE).exists() else {}
+    present, wrong = load.read_lock(args.registry) if (args.registry / load.FILE).exists() else ({}, [])
+    if wrong:
+        raise wrong[0]
     refusals = list(load.broken_promises(registry, present))
     if refusals:
         print_problems(refusals)

@@ -4,30 +4,20 @@
 `tessera-conformance clauses` are in `commands.clauses`.
 """
 
-from tessera_conformance.registry.cases import Coverage, Tally, coverage
-from tessera_conformance.registry.errors import (
-    InvalidRegistry,
-    RegistryError,
-    UnknownClause,
-    UnknownInterpretation,
-    WithdrawnClause,
-)
+from tessera_conformance.registry.cases import Tally, coverage
+from tessera_conformance.registry.errors import RegistryError, UnknownClause, WithdrawnClause
 from tessera_conformance.registry.load import load_registry
-from tessera_conformance.registry.model import Chapter, Clause, Construct, Document, Interpretation, Registry
+from tessera_conformance.registry.model import Clause, Construct, Document, Interpretation, Registry
 
 __all__ = [
-    "Chapter",
     "Clause",
     "Construct",
-    "Coverage",
     "Document",
     "Interpretation",
-    "InvalidRegistry",
     "Registry",
     "RegistryError",
     "Tally",
     "UnknownClause",
-    "UnknownInterpretation",
     "WithdrawnClause",
     "coverage",
     "load_registry",

@@ -259,12 +259,6 @@ def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str]]:
     return places
 
 
-def home_of(row: Interpretation, registry: Registry) -> tuple[str, str]:
-    """Return the document and section that list an interpretation: the first of its own document, if any."""
-    places = places_of(row, registry)
-    return next((place for place in places if place[0] == row.document), places[0])
-
-
 @dataclass(frozen=True)
 class OpenPoints:
     """Everything that a section leaves open: its interpretations, and its clauses that nothing can decide."""
@@ -283,7 +277,9 @@ def open_points(registry: Registry) -> list[OpenPoints]:
     rows: dict[tuple[str, str], list[Interpretation]] = {}
     for row in registry.interpretations.values():
         if row.active:
-            rows.setdefault(home_of(row, registry), []).append(row)
+            places = places_of(row, registry)
+            home = next((place for place in places if place[0] == row.document), places[0])
+            rows.setdefault(home, []).append(row)
     untestable: dict[tuple[str, str], list[Clause]] = {}
     for clause in registry.clauses.values():
         if is_untestable(clause) and clause.duplicate_of is None:
@@ -380,7 +376,11 @@ def _passage(document: Document, passage: Passage, knowledge: Knowledge) -> str:
 
 
 def _clause(clause: Clause, knowledge: Knowledge) -> str:
-    badges = "".join(_badge(run, run.outcomes[clause.id]) for run in knowledge.runs if clause.id in run.outcomes)
+    badges = "".join(
+        f'<span class="badge {escape(outcome.partition(" ")[0])}">{escape(run.name)}: {escape(outcome)}</span>'
+        for run in knowledge.runs
+        if (outcome := run.outcomes.get(clause.id)) is not None
+    )
     facts = [clause.verify] + ([clause.feature] if clause.feature != "core" else [])
     parts = [
         f'<p><a class="chip {clause.level}" href="#{clause.id}">{clause.id}</a> <b>{clause.level}</b> '
@@ -396,11 +396,6 @@ def _clause(clause: Clause, knowledge: Knowledge) -> str:
         parts.append(f"<p><small>Depends on {links}</small></p>")
     parts.append(_cases(knowledge.cases.get(clause.id, ()), knowledge.runs))
     return f'<article class="clause {clause.level}" id="{clause.id}">{"".join(parts)}</article>'
-
-
-def _badge(run: Run, outcome: str) -> str:
-    kind = outcome.partition(" ")[0]
-    return f'<span class="badge {escape(kind)}">{escape(run.name)}: {escape(outcome)}</span>'
 
 
 def _cases(cases: Sequence[str], runs: Sequence[Run]) -> str:
@@ -424,6 +419,10 @@ def _folded(title: str, items: Sequence[str]) -> str:
 
 def _gap(document: Document, row: Interpretation, knowledge: Knowledge) -> str:
     registry = knowledge.registry
+    places = [
+        f'<a href="{key}.html#section-{escape(section)}">{escape(name)}</a>'
+        for name, (key, section) in zip(row.sections, places_of(row, registry), strict=True)
+    ]
     fields = [
         ("decision", escape(row.decision)),
         ("why", escape(row.why)),
@@ -431,7 +430,7 @@ def _gap(document: Document, row: Interpretation, knowledge: Knowledge) -> str:
         ("excluded readings", "; ".join(map(escape, row.excluded))),
         ("the suite judges", escape(row.asserted)),
         ("proposed wording", escape(proposed_wording(row) or "")),
-        ("places", ", ".join(_links_to_places(row, registry))),
+        ("places", ", ".join(places)),
         ("clauses", ", ".join(_link_to_clause(name, registry) for name in row.affects)),
     ]
     rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in fields if value)
@@ -441,11 +440,6 @@ def _gap(document: Document, row: Interpretation, knowledge: Knowledge) -> str:
         f'<details class="gap {row.kind}" id="{row.id}"><summary><b>{MARKS[row.kind]}</b> {row.id}: '
         f"{escape(row.issue)}</summary><dl>{rows}</dl>{named}</details>"
     )
-
-
-def _links_to_places(row: Interpretation, registry: Registry) -> Iterator[str]:
-    for name, (key, section) in zip(row.sections, places_of(row, registry), strict=True):
-        yield f'<a href="{key}.html#{escape(Section(key, section, "", 0).anchor)}">{escape(name)}</a>'
 
 
 def _link_to_clause(name: str, registry: Registry) -> str:
@@ -536,7 +530,9 @@ def _section(points: OpenPoints, registry: Registry, tests: Mapping[str, Sequenc
             yield ""
     if points.untestable:
         yield "**Not testable**\n"
-        yield from map(_untestable, points.untestable)
+        for clause in points.untestable:
+            reason = f": {clause.reason}" if clause.reason else ""
+            yield f"- **{_with_lines(clause)}** ({clause.level}) {clause.summary}{reason}."
         yield ""
 
 
@@ -558,11 +554,6 @@ def _row(row: Interpretation, registry: Registry, tests: Sequence[str]) -> Itera
     if files:
         more = f" and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
         yield f"  - Tests that name it: {', '.join(f'`{file}`' for file in files[:MOST_FILES])}{more}."
-
-
-def _untestable(clause: Clause) -> str:
-    reason = f": {clause.reason}" if clause.reason else ""
-    return f"- **{_with_lines(clause)}** ({clause.level}) {clause.summary}{reason}."
 
 
 def _with_lines(clause: Clause) -> str:

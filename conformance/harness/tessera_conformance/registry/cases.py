@@ -228,8 +228,13 @@ def coverage(
 ) -> Coverage:
     """Join the registry with the cases tagged with each clause id, and with the clauses that a run has judged."""
     active = [clause for clause in registry.clauses.values() if clause.active]
-    cases = {clause.id: _cases_of(clause, tagged) for clause in active}
-    untested = [_report(clause, registry) for clause in active if not clause.duplicate_of and _waits(clause, cases)]
+    cases = {
+        clause.id: tuple(dict.fromkeys([*tagged.get(clause.id, ()), *tagged.get(clause.duplicate_of or "", ())]))
+        for clause in active
+    }
+    waiting = [clause for clause in active if not clause.duplicate_of and _waits(clause, cases)]
+    enforced = {clause.id for clause in waiting if any(chapter.holds(clause) for chapter in registry.enforced)}
+    untested = [UntestedClause(row.file, row.id, row.summary, row.id in enforced) for row in waiting]
     return Coverage(
         cases=cases,
         total=_tally(active, cases, judged),
@@ -241,19 +246,9 @@ def coverage(
     )
 
 
-def _cases_of(clause: Clause, tagged: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    twins = tagged.get(clause.duplicate_of, ()) if clause.duplicate_of else ()
-    return tuple(dict.fromkeys([*tagged.get(clause.id, ()), *twins]))
-
-
 def _waits(clause: Clause, cases: Mapping[str, Sequence[str]]) -> bool:
     """True if a required test is missing without a recorded reason."""
     return clause.testable and not cases[clause.id] and clause.reason is None
-
-
-def _report(clause: Clause, registry: Registry) -> UntestedClause:
-    enforced = any(chapter.holds(clause) for chapter in registry.enforced)
-    return UntestedClause(clause.file, clause.id, clause.summary, enforced)
 
 
 def wrong_tags(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Iterator[RegistryError]:

@@ -12,28 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tessera_conformance.documents import table_of
-from tessera_conformance.registry.errors import (
-    BadReference,
-    DocumentChanged,
-    DuplicateId,
-    Inconsistent,
-    InvalidRegistry,
-    LinesOutOfRange,
-    LockOutOfDate,
-    RegistryError,
-    ReusedId,
-    SchemaViolation,
-    SourceChanged,
-    SourceMissing,
-    SourceMoved,
-    UnreadableFile,
-    VanishedId,
-)
+from tessera_conformance.registry import errors, model
+from tessera_conformance.registry.errors import InvalidRegistry, RegistryError
 from tessera_conformance.registry.model import (
-    CONSTRUCTS,
-    DOCUMENTS,
-    INTERPRETATIONS,
-    PROFILES,
     Chapter,
     Clause,
     Construct,
@@ -42,7 +23,6 @@ from tessera_conformance.registry.model import (
     NamedProfile,
     Product,
     Registry,
-    nearest,
 )
 
 # The digest that ties a clause to the lines of the specification from which it was read.
@@ -94,7 +74,7 @@ def read_specifications(
         try:
             specifications[document.key] = Specification.read(path)
         except (OSError, UnicodeDecodeError) as error:
-            missing.append(SourceMissing(document.key, str(path), error))
+            missing.append(errors.SourceMissing(document.key, str(path), error))
     return specifications, missing
 
 
@@ -103,7 +83,7 @@ def changed_sources(registry: Registry, specifications: Mapping[str, Specificati
     for key, specification in specifications.items():
         document = registry.documents[key]
         if specification.sha256 != document.sha256:
-            yield DocumentChanged(key, document.file, document.lines, len(specification.lines))
+            yield errors.DocumentChanged(key, document.file, document.lines, len(specification.lines))
         for clause in registry.clauses_of(key):
             yield from _changes_of(clause, specification)
 
@@ -115,11 +95,11 @@ def _changes_of(clause: Clause, specification: Specification) -> Iterator[Regist
     place = (clause.document, clause.id, clause.section, clause.lines)
     elsewhere = _find(clause, specification)
     if elsewhere is not None:
-        yield SourceMoved(*place, elsewhere)
+        yield errors.SourceMoved(*place, elsewhere)
     elif last > len(specification.lines):
-        yield LinesOutOfRange(*place, len(specification.lines))
+        yield errors.LinesOutOfRange(*place, len(specification.lines))
     else:
-        yield SourceChanged(*place)
+        yield errors.SourceChanged(*place)
 
 
 def _find(clause: Clause, specification: Specification) -> tuple[int, int] | None:
@@ -169,16 +149,16 @@ def schema_of(file: str) -> str:
     stem = file.partition(".")[0]
     if file.endswith(".lock"):
         return LOCK_SCHEMA
-    return "clauses" if stem in DOCUMENTS else stem
+    return "clauses" if stem in model.DOCUMENTS else stem
 
 
-def schema_violations(file: str, content: Any) -> list[SchemaViolation]:
+def schema_violations(file: str, content: Any) -> list[errors.SchemaViolation]:
     """Return every violation of its schema by a parsed file."""
     from tessera_conformance.schemas import validator  # jsonschema takes 60 ms to import
 
-    errors = validator(f"tessera:registry/{schema_of(file)}").iter_errors(content)
-    faults = [fault for error in errors for fault in _faults(content, error)]
-    return [SchemaViolation(file, *fault) for fault in dict.fromkeys(faults)]
+    refusals = validator(f"tessera:registry/{schema_of(file)}").iter_errors(content)
+    faults = [fault for refusal in refusals for fault in _faults(content, refusal)]
+    return [errors.SchemaViolation(file, *fault) for fault in dict.fromkeys(faults)]
 
 
 def _faults(content: Any, error: Any) -> Iterator[tuple[str, str, str, str]]:
@@ -193,8 +173,11 @@ def _faults(content: Any, error: Any) -> Iterator[tuple[str, str, str, str]]:
                 described = rules.get("properties", {}).get(name, rules).get("description")
                 yield row, ".".join(filter(None, [field, name])), "missing", described or f"a value for {name}"
     elif error.validator == "additionalProperties":
-        for name in _unknown(error.instance, rules):
-            yield row, ".".join(filter(None, [field, name])), "unknown", _known(rules)
+        properties, patterns = rules.get("properties", {}), rules.get("patternProperties", {})
+        known = f"one of {', '.join([*properties, *(f'a name such as {pattern}' for pattern in patterns)])}"
+        for name in sorted(error.instance.keys() - properties):
+            if not any(re.search(pattern, name) for pattern in patterns):
+                yield row, ".".join(filter(None, [field, name])), "unknown", known
     else:
         yield row, field or "(the whole)", _shortened(repr(error.instance)), required
 
@@ -212,19 +195,6 @@ def _place(content: Any, path: Sequence[str | int]) -> tuple[str, str]:
             named = isinstance(entry, dict) and isinstance(entry.get("id"), str)
             row = entry["id"] if named else f"[[{table}]] number {index + 1}"
     return row, ".".join(map(str, rest))
-
-
-def _unknown(entry: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str]:
-    patterns = rules.get("patternProperties", {})
-    properties = rules.get("properties", {})
-    return sorted(
-        name for name in entry if name not in properties and not any(re.search(pattern, name) for pattern in patterns)
-    )
-
-
-def _known(rules: Mapping[str, Any]) -> str:
-    patterns = [f"a name such as {pattern}" for pattern in rules.get("patternProperties", {})]
-    return f"one of {', '.join([*rules.get('properties', {}), *patterns])}"
 
 
 def _shortened(text: str) -> str:
@@ -252,7 +222,8 @@ def problems(registry: Registry) -> Iterator[RegistryError]:
     """Yield every contradiction between rows, in the order of the rows."""
     for key, document in registry.documents.items():
         if document.key != key:
-            yield Inconsistent(f"{key}.toml", "[document]", "key", repr(document.key), f'"{key}", the name of its file')
+            required = f'"{key}", the name of its file'
+            yield errors.Inconsistent(f"{key}.toml", "[document]", "key", repr(document.key), required)
     for clause in registry.clauses.values():
         yield from _problems_of_place(clause, registry)
         yield from _problems_of_twin(clause, registry)
@@ -265,19 +236,15 @@ def problems(registry: Registry) -> Iterator[RegistryError]:
 
 def _problems_of_place(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
     document = registry.documents[clause.document]
-    stem = f"{document.prefix}-{_section_in_id(clause.section)}-"
+    chapter, point, rest = clause.section.partition(".")
+    number = chapter.zfill(2) if chapter.isdigit() else chapter  # so that ids sort as the document reads
+    stem = f"{document.prefix}-{number}{point}{rest}-"
     if not clause.id.startswith(stem):
-        yield Inconsistent(clause.file, clause.id, "id", repr(clause.id), f"an id that begins with {stem}")
+        yield errors.Inconsistent(clause.file, clause.id, "id", repr(clause.id), f"an id that begins with {stem}")
     first, last = clause.lines
     if not first <= last <= document.lines:
         required = f"first <= last <= {document.lines}, the lines of {document.file}"
-        yield Inconsistent(clause.file, clause.id, "lines", f"[{first}, {last}]", required)
-
-
-def _section_in_id(section: str) -> str:
-    """Return the section with two digits for its chapter, so that ids sort as the document reads: 5.2 becomes 05.2."""
-    chapter, point, rest = section.partition(".")
-    return f"{chapter.zfill(2) if chapter.isdigit() else chapter}{point}{rest}"
+        yield errors.Inconsistent(clause.file, clause.id, "lines", f"[{first}, {last}]", required)
 
 
 def _problems_of_twin(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
@@ -313,7 +280,7 @@ def _problems_of_interpretation(interpretation: Interpretation, registry: Regist
     document = registry.documents.get(interpretation.document)
     if document and not interpretation.id.startswith(f"AMB-{document.prefix}-"):
         required = f"an id that begins with AMB-{document.prefix}-"
-        yield Inconsistent(interpretation.file, interpretation.id, "id", repr(interpretation.id), required)
+        yield errors.Inconsistent(interpretation.file, interpretation.id, "id", repr(interpretation.id), required)
     for affected in interpretation.affects:
         clause = registry.clauses.get(affected)
         problem = None
@@ -327,10 +294,10 @@ def _problems_of_interpretation(interpretation: Interpretation, registry: Regist
 def _problems_of_profile(profile: NamedProfile, registry: Registry) -> Iterator[RegistryError]:
     others = {name for other in registry.profiles if other is not profile for name in other.features}
     for feature in profile.features:
-        if feature not in registry.features:
-            yield Inconsistent(profile.file, profile.id, "features", repr(feature), "features of the registry")
-        elif feature in others:
-            yield Inconsistent(profile.file, profile.id, "features", repr(feature), "features of no other profile")
+        known = feature in registry.features
+        if not known or feature in others:
+            required = "features of no other profile" if known else "features of the registry"
+            yield errors.Inconsistent(profile.file, profile.id, "features", repr(feature), required)
     for name in profile.clauses:
         clause, problem = registry.clauses.get(name), None
         if clause is None:
@@ -346,10 +313,10 @@ def _bad_reference(
     target: str,
     problem: str | None,
     identifiers: Mapping[str, object],
-) -> Iterator[BadReference]:
+) -> Iterator[errors.BadReference]:
     if problem is not None:
-        suggestions = nearest(target, identifiers) if problem == MISSING else ()
-        yield BadReference(row.file, row.id, field, target, problem, REQUIRED[field], suggestions)
+        suggestions = model.nearest(target, identifiers) if problem == MISSING else ()
+        yield errors.BadReference(row.file, row.id, field, target, problem, REQUIRED[field], suggestions)
 
 
 # Reading the registry's files.
@@ -378,7 +345,7 @@ def load_registry(directory: Path) -> Registry:
     project's tests always check them.
     """
     try:
-        reading = _Reader(directory, by_schema=False).read()
+        reading = read(directory, by_schema=False)
         sound = not reading.problems and not any(True for _ in problems(reading.registry))
     except (AttributeError, KeyError, TypeError, ValueError):  # a row that is not of its type's form
         sound = False
@@ -388,58 +355,45 @@ def load_registry(directory: Path) -> Registry:
     return reading.registry
 
 
-def read(directory: Path) -> Reading:
+def read(directory: Path, *, by_schema: bool = True) -> Reading:
     """Return everything readable in a directory; a file that its schema refuses contributes no rows."""
-    return _Reader(directory, by_schema=True).read()
+    wrong: list[RegistryError] = []
 
-
-class _Reader:
-    """Collects rows and problems, file by file."""
-
-    def __init__(self, directory: Path, by_schema: bool) -> None:
-        self.directory = directory
-        self.by_schema = by_schema
-        self.problems: list[RegistryError] = []
-
-    def read(self) -> Reading:
-        documents: dict[str, Document] = {}
-        clauses: dict[str, Clause] = {}
-        for key in DOCUMENTS:
-            file = f"{key}.toml"
-            content = self._content(file)
-            if content:
-                documents[key] = Document(**content["document"])
-            for row in content.get("clause", ()):
-                self._add(clauses, Clause(document=key, **_with_tuples(row)), file)
-        interpretations: dict[str, Interpretation] = {}
-        for row in self._content(INTERPRETATIONS).get("interpretation", ()):
-            self._add(interpretations, Interpretation(**_with_tuples(row)), INTERPRETATIONS)
-        enforced = tuple(Chapter(**_with_tuples(row)) for row in self._content(CHAPTERS).get("enforced", ()))
-        table = self._content(PROFILES)
-        profiles = tuple(NamedProfile(**_with_tuples(row)) for row in table.get("profile", ()))
-        products = tuple(Product(**_with_tuples(row)) for row in table.get("product", ()))
-        constructs = tuple(Construct(**_with_tuples(row)) for row in self._content(CONSTRUCTS).get("construct", ()))
-        registry = Registry(documents, clauses, interpretations, enforced, profiles, constructs, products)
-        return Reading(registry, tuple(self.problems))
-
-    def _content(self, file: str) -> Mapping[str, Any]:
+    def content(file: str) -> Mapping[str, Any]:
         """Return the parsed file; record a problem and return {} if it cannot be read or is refused."""
         try:
-            content = table_of(self.directory / file)
+            table = table_of(directory / file)
         except (OSError, ValueError) as error:
-            self.problems.append(UnreadableFile(file, error))
+            wrong.append(errors.UnreadableFile(file, error))
             return {}
-        violations = schema_violations(file, content) if self.by_schema else []
-        if violations:
-            self.problems += violations
-            return {}
-        return content
+        violations = schema_violations(file, table) if by_schema else []
+        wrong.extend(violations)
+        return {} if violations else table
 
-    def _add(self, rows: dict[str, Row], row: Row, file: str) -> None:
+    def add(rows: dict[str, Row], row: Row, file: str) -> None:
         if row.id in rows:
-            self.problems.append(DuplicateId(file, row.id, rows[row.id].file))
+            wrong.append(errors.DuplicateId(file, row.id, rows[row.id].file))
         else:
             rows[row.id] = row
+
+    documents: dict[str, Document] = {}
+    clauses: dict[str, Clause] = {}
+    for key in model.DOCUMENTS:
+        table = content(f"{key}.toml")
+        if table:
+            documents[key] = Document(**table["document"])
+        for row in table.get("clause", ()):
+            add(clauses, Clause(document=key, **_with_tuples(row)), f"{key}.toml")
+    interpretations: dict[str, Interpretation] = {}
+    for row in content(model.INTERPRETATIONS).get("interpretation", ()):
+        add(interpretations, Interpretation(**_with_tuples(row)), model.INTERPRETATIONS)
+    enforced = tuple(Chapter(**_with_tuples(row)) for row in content(CHAPTERS).get("enforced", ()))
+    table = content(model.PROFILES)
+    profiles = tuple(NamedProfile(**_with_tuples(row)) for row in table.get("profile", ()))
+    products = tuple(Product(**_with_tuples(row)) for row in table.get("product", ()))
+    constructs = tuple(Construct(**_with_tuples(row)) for row in content(model.CONSTRUCTS).get("construct", ()))
+    registry = Registry(documents, clauses, interpretations, enforced, profiles, constructs, products)
+    return Reading(registry, tuple(wrong))
 
 
 def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -462,11 +416,7 @@ Lock = Mapping[str, Mapping[str, str]]
 
 def lock_of(registry: Registry) -> dict[str, dict[str, str]]:
     """Return the lock that matches a registry."""
-    return {name: _entry(row) for name, row in _rows(registry).items()}
-
-
-def _rows(registry: Registry) -> dict[str, Clause | Interpretation]:
-    return {**registry.clauses, **registry.interpretations}
+    return {name: _entry(row) for name, row in registry.rows.items()}
 
 
 def _entry(row: Clause | Interpretation) -> dict[str, str]:
@@ -475,20 +425,12 @@ def _entry(row: Clause | Interpretation) -> dict[str, str]:
     return entry | ({"source": row.source} if isinstance(row, Clause) else {})
 
 
-def read_lock(directory: Path) -> Lock:
-    """Return the lock of a directory; raises `UnreadableFile` or `SchemaViolation`."""
-    lock, wrong = _lock_in(directory)
-    if wrong:
-        raise wrong[0]
-    return lock
-
-
-def _lock_in(directory: Path) -> tuple[Lock, list[RegistryError]]:
+def read_lock(directory: Path) -> tuple[Lock, list[RegistryError]]:
     """Return the lock of a directory, and the problems of its file."""
     try:
         content = json.loads((directory / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        return {}, [UnreadableFile(FILE, error)]
+        return {}, [errors.UnreadableFile(FILE, error)]
     wrong = schema_violations(FILE, content)
     return {} if wrong else content["ids"], [*wrong]
 
@@ -500,33 +442,26 @@ def write_lock(registry: Registry, directory: Path) -> None:
     (directory / FILE).write_text(text, encoding="utf-8", newline="\n")
 
 
-def broken_promises(registry: Registry, lock: Lock) -> Iterator[VanishedId | ReusedId]:
+def broken_promises(registry: Registry, lock: Lock) -> Iterator[errors.VanishedId | errors.ReusedId]:
     """Yield ids that vanished without a tombstone or returned with another meaning; no new lock may hide them."""
-    rows = _rows(registry)
+    files = {document.prefix: f"{document.key}.toml" for document in registry.documents.values()}
     for name, entry in lock.items():
-        if name not in rows:
-            yield VanishedId(_probable_file(name, registry), name)
-        elif entry["status"] == "withdrawn" and _entry(rows[name]) | {"status": "withdrawn"} != entry:
-            yield ReusedId(rows[name].file, name)
+        row = registry.rows.get(name)
+        if row is None:
+            yield errors.VanishedId(files.get(name.partition("-")[0], model.INTERPRETATIONS), name)
+        elif entry["status"] == "withdrawn" and _entry(row) | {"status": "withdrawn"} != entry:
+            yield errors.ReusedId(row.file, name)
 
 
-def differences(registry: Registry, lock: Lock) -> Iterator[LockOutOfDate]:
+def differences(registry: Registry, lock: Lock) -> Iterator[errors.LockOutOfDate]:
     """Yield the differences of the lock from the rows, which `clauses lock` settles."""
-    rows = _rows(registry)
-    for name, entry in lock_of(registry).items():
-        row = rows[name]
+    for name, row in registry.rows.items():
         if name not in lock:
-            yield LockOutOfDate(row.file, name, "id")
+            yield errors.LockOutOfDate(row.file, name, "id")
             continue
-        for field, value in entry.items():
+        for field, value in _entry(row).items():
             if value != lock[name].get(field):
-                yield LockOutOfDate(row.file, name, field)
-
-
-def _probable_file(name: str, registry: Registry) -> str:
-    prefix = name.partition("-")[0]
-    keys = [document.key for document in registry.documents.values() if document.prefix == prefix]
-    return f"{keys[0]}.toml" if keys else INTERPRETATIONS
+                yield errors.LockOutOfDate(row.file, name, field)
 
 
 # The whole check of a registry: form, schemas, references, lock, in that order.
@@ -539,15 +474,11 @@ def examine(directory: Path) -> tuple[Registry | None, list[RegistryError]]:
     reading = read(directory)
     if reading.problems:
         return None, list(reading.problems)
-    lock, wrong = _lock_in(directory)
-    wrong += problems(reading.registry)
+    registry = reading.registry
+    lock, wrong = read_lock(directory)
+    wrong += problems(registry)
     if not wrong:
-        wrong += _broken_by(reading.registry, lock)
-    return reading.registry, wrong
-
-
-def _broken_by(registry: Registry, lock: Lock) -> Iterator[RegistryError]:
-    broken = list(broken_promises(registry, lock))
-    yield from broken
-    named = {problem.id for problem in broken}
-    yield from (problem for problem in differences(registry, lock) if problem.id not in named)
+        broken = list(broken_promises(registry, lock))
+        named = {problem.id for problem in broken}
+        wrong += [*broken, *(problem for problem in differences(registry, lock) if problem.id not in named)]
+    return registry, wrong

@@ -279,6 +279,11 @@ class Registry:
     products: tuple[Product, ...] = ()
 
     @cached_property
+    def rows(self) -> Mapping[str, Clause | Interpretation]:
+        """The clauses and the interpretations, by id."""
+        return {**self.clauses, **self.interpretations}
+
+    @cached_property
     def features(self) -> Sequence[str]:
         """Every feature that an implementation can claim beyond the core, in alphabetical order.
 
