@@ -9,13 +9,14 @@ from typing import Any
 
 from ..collectives.planner import Options, plan_function
 from ..ir.operation import Module
+from ..ir.targets import Target
 from ..ir.text import print_module
 from ..language import parse, print_tree
 from ..levels.emission import TEXTS, emit
 from ..levels.execution import LEVELS, Level, lower_from_above
+from ..levels.execution import Options as Schedule
 from .program import (
     BadInput,
-    Lowering,
     add_lowering_options,
     add_shape_options,
     file_command,
@@ -71,15 +72,17 @@ def lower_file(options: argparse.Namespace) -> int:
     return 0
 
 
-def texts_of(module: Module, at: Level, to: str, lowering: Lowering, export: bool = False) -> Mapping[str, str]:
+def texts_of(
+    module: Module, at: Level, to: str, target: Target, schedule: Schedule, export: bool = False
+) -> Mapping[str, str]:
     """Return the texts of a module from its level down to another, by level. Raises `Rejection`."""
     first, last = LEVELS.index(at), LEVELS.index(to) if to in LEVELS else len(LEVELS) - 1
     modules = {at: module}
     for level in LEVELS[first + 1 : last + 1]:
-        module = modules[level] = lower_from_above(module, level, lowering.target, lowering.options)
+        module = modules[level] = lower_from_above(module, level, target, schedule)
     texts: dict[str, str] = {level: print_module(lowered, export=export) for level, lowered in modules.items()}
     if to in TEXTS:
-        texts[to] = emit(modules["target"], to, lowering.target)
+        texts[to] = emit(modules["target"], to, target)
     return texts
 
 
@@ -96,13 +99,13 @@ def dump(module: Module, texts: Mapping[str, str], directory: str) -> None:
 
 def show_lowered(to: str | None, options: argparse.Namespace) -> None:
     """Print the modules of the file at a level, or write them with every level above into a directory."""
-    lowering = lowering_of(options)
+    target, schedule = lowering_of(options)
     modules, at = modules_of(options)
     to = to or at
     if to in LEVELS and LEVELS.index(to) < LEVELS.index(at):
         raise BadInput(f"{options.file} is {at.capitalize()} IR, which nothing raises to {to.capitalize()} IR")
     for module in shaped(modules, options):
-        texts = texts_of(module, at, to, lowering, getattr(options, "export", False))
+        texts = texts_of(module, at, to, target, schedule, getattr(options, "export", False))
         if getattr(options, "dump_dir", None):
             dump(module, texts, options.dump_dir)
         else:

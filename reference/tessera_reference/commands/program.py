@@ -224,14 +224,6 @@ def show(diagnostics: Sequence[Diagnostic], source: str) -> None:
 # Options that name a target, a schedule, a function and its shapes (sections 6 to 8).
 
 
-@dataclass(frozen=True)
-class Lowering:
-    """The target, and the schedule of what the program leaves open."""
-
-    target: Target
-    options: Options
-
-
 def add_lowering_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `lowering_of` reads."""
     parser.add_argument(
@@ -262,9 +254,9 @@ def add_shape_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def lowering_of(options: argparse.Namespace) -> Lowering:
-    """Return the lowering that the options request. Raises `BadInput`."""
-    return Lowering(target_named(options.target), schedule_of(options))
+def lowering_of(options: argparse.Namespace) -> tuple[Target, Options]:
+    """Return the target, and the schedule of what the program leaves open. Raises `BadInput`."""
+    return target_named(options.target), schedule_of(options)
 
 
 def schedule_of(options: argparse.Namespace) -> Options:

@@ -69,7 +69,7 @@ def register_run(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run a function on files, and write or print its results. Raises `BadInput` and as `execute_at` does."""
     check_environment()
-    lowering = lowering_of(options)
+    how = lowering_of(options)
     module, function = selected(compile_file(options).modules, options.function)
     outputs = [Assignment.read(text) for text in options.output]
     assignments = [Assignment.read(text) for text in options.input]
@@ -77,7 +77,6 @@ def run(options: argparse.Namespace) -> int:
     _check_outputs(outputs, function, names)
     _check_inputs(assignments)
     arrays = {argument: load(argument.name, argument.path, argument.bits, function) for argument in assignments}
-    how = lowering.target, lowering.options
     observer, events = (trace, trace_event) if options.trace else (None, None)
     if any(argument.rank is not None for argument in (*assignments, *outputs)):
         inputs, every = _inputs_by_rank(module, function, arrays), observer and _of_every_rank(observer)
@@ -188,7 +187,7 @@ def compare(options: argparse.Namespace) -> int:
     """Print where levels first differ; return 0 if all levels agree, 1 if one differs."""
     check_environment()
     modules = compile_file(options).modules
-    lowering = lowering_of(options)
+    target, schedule = lowering_of(options)
     module, function = selected(modules, options.function)
     assignments = [Assignment.read(text) for text in options.input]
     for assignment in assignments:
@@ -196,8 +195,8 @@ def compare(options: argparse.Namespace) -> int:
             raise BadInput(f"input {assignment.subject}: every rank is given the same inputs")
     arrays = {argument.name: load(argument.name, argument.path, argument.bits, function) for argument in assignments}
     levels = EXECUTIONS if options.native else LEVELS
-    compared = compare_levels(module, function.name, arrays, lowering.target, lowering.options, levels)
-    print(f"@{function.name}: {', '.join(compared.levels)} agree on {lowering.target.name}")
+    compared = compare_levels(module, function.name, arrays, target, schedule, levels)
+    print(f"@{function.name}: {', '.join(compared.levels)} agree on {target.name}")
     if compared.difference is not None:
         print(compared.difference)
     if compared.failure is not None:

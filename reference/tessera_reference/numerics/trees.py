@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar
 
@@ -56,17 +57,6 @@ def is_index(value: object) -> TypeGuard[int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Column:
-    """The column of a token of a text, from 1."""
-
-    text: str
-    column: int
-
-    def refusal(self, problem: str) -> MalformedTree:
-        return MalformedTree(problem, self.text, self.column)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Path:
     """The place of an item of nested lists: an index of the list around it."""
 
@@ -81,75 +71,74 @@ class _Path:
         return MalformedTree(problem, path="$" + "".join(f"[{index}]" for index in reversed(indices)))
 
 
-_Place: TypeAlias = _Column | _Path
+Refusal: TypeAlias = Callable[[str], MalformedTree]
+"""The error about a token at its place, from its problem."""
 
 
-def _words(text: str) -> Iterator[tuple[Token, _Place]]:
+def _words(text: str) -> Iterator[tuple[Token, Refusal]]:
     """Yield every token of a text, then an empty one for its end."""
     before, at = "(", 0
     while at < len(text):
         spaced = text[at] == " "
         at += spaced
         word = _WORD.match(text, at)
-        place = _Column(text, at + 1)
+        refusal = partial(MalformedTree, text=text, column=at + 1)
         if word is None:
-            raise place.refusal("expected a leaf, c, ( or )")
+            raise refusal("expected a leaf, c, ( or )")
         if spaced != (before != "(" and word[0] != ")"):
-            raise place.refusal("no space belongs before this" if spaced else "expected a space before this")
-        yield (int(word[0]) if word[0].isdigit() else word[0]), place
+            raise refusal("no space belongs before this" if spaced else "expected a space before this")
+        yield (int(word[0]) if word[0].isdigit() else word[0]), refusal
         before, at = word[0], word.end()
-    yield _END, _Column(text, len(text) + 1)
+    yield _END, partial(MalformedTree, text=text, column=len(text) + 1)
 
 
-def _nested(value: object) -> Iterator[tuple[Token, _Place]]:
+def _nested(value: object) -> Iterator[tuple[Token, Refusal]]:
     """Yield every token of nested lists, then an empty one for the end."""
     waiting: list[tuple[object, _Path]] = [(value, _Path())]
     while waiting:
         item, place = waiting.pop()
         if item is _CLOSE:
-            yield ")", place
+            yield ")", place.refusal
         elif isinstance(item, list | tuple):
-            yield "(", place
+            yield "(", place.refusal
             waiting.append((_CLOSE, place))
             waiting += [(child, _Path(i, place)) for i, child in enumerate(item)][::-1]
         elif is_index(item) or item == START:
-            yield item, place
+            yield item, place.refusal
         else:
             raise place.refusal('expected "fold", "pairwise", {"ring": S}, a leaf, "c", or a list of two or more')
-    yield _END, _Path()
+    yield _END, _Path().refusal
 
 
-def _checked(placed: Iterator[tuple[Token, _Place]]) -> tuple[Token, ...]:
+def _checked(placed: Iterator[tuple[Token, Refusal]]) -> tuple[Token, ...]:
     """Check that the tokens are one nesting, in which every leaf of 0..n-1 occurs once and c at most once."""
     tokens: list[Token] = []
-    places: dict[Token, _Place] = {}
+    refusals: dict[Token, Refusal] = {}
     children = [0]  # the number of children of each open node; the first entry counts whole trees
-    for token, place in placed:
+    for token, refusal in placed:
         if token == _END:
             if children != [1]:
-                raise place.refusal("expected " + ("a child or )" if len(children) > 1 else "a tree"))
+                raise refusal("expected " + ("a child or )" if len(children) > 1 else "a tree"))
         elif token == ")":
             if len(children) == 1:
-                raise place.refusal("nothing is open that this could close")
+                raise refusal("nothing is open that this could close")
             if children.pop() < 2:
-                raise place.refusal("a node has two or more children")
+                raise refusal("a node has two or more children")
         elif children == [1]:
-            raise place.refusal("the tree has ended before this")
-        elif token in places:
-            raise place.refusal(f"{'c' if token == START else f'leaf {token}'} occurs here a second time")
+            raise refusal("the tree has ended before this")
+        elif token in refusals:
+            raise refusal(f"{'c' if token == START else f'leaf {token}'} occurs here a second time")
         else:
             children[-1] += 1
             if token == "(":
                 children.append(0)
             else:
-                places[token] = place
+                refusals[token] = refusal
         tokens.append(token)
-    leaves = [token for token in places if isinstance(token, int)]
+    leaves = [token for token in refusals if isinstance(token, int)]
     for leaf in leaves:
         if leaf >= len(leaves):
-            raise places[leaf].refusal(
-                f"leaf {leaf} of a tree of {len(leaves)}, whose leaves are 0 to {len(leaves) - 1}"
-            )
+            raise refusals[leaf](f"leaf {leaf} of a tree of {len(leaves)}, whose leaves are 0 to {len(leaves) - 1}")
     return tuple(tokens[:-1])
 
 
