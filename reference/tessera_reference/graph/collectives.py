@@ -141,7 +141,7 @@ class Collective(Stepwise):
 
     def where(self) -> str:
         """Return the place of its ranks in the words of a diagnostic."""
-        return f"along axis {self.axis}"
+        return f"along axis {self.met.axes[0]}" if len(self.met.axes) == 1 else f"in {self.met}"
 
     def along(self) -> dict[str, Any]:
         """Return the attributes that place another collective on the same ranks."""

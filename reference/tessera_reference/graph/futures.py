@@ -4,9 +4,8 @@ Futures, messages between two ranks, and common attributes."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from ..ir.attributes import ByteCount
@@ -160,9 +159,6 @@ class FutureCollective(Collective):
         require_wire(self.dtype, self.qscheme, self.x)
         return Future(self.result_type())
 
-    def where(self) -> str:
-        return f"along axis {self.met.axes[0]}" if len(self.met.axes) == 1 else f"in {self.met}"
-
     @property
     def chunk_size(self) -> ByteCount | None:
         """The bytes of a chunk, under either name (AMB-COLL-01)."""
@@ -177,14 +173,18 @@ class FutureCollective(Collective):
 class GroupCollective(FutureCollective):
     """A collective of a whole group, which a collective of Graph IR computes."""
 
+    computed_by: ClassVar[type[Collective]]
+    """The class of that collective, all of whose fields this one has."""
+
     def result_type(self) -> Numeric:
         (result,) = self.plain().results()
         assert isinstance(result, Tensor | Scalar)
         return result
 
-    @abstractmethod
     def plain(self) -> Collective:
         """Return the collective of Graph IR that computes the same."""
+        own = {field.name: getattr(self, field.name) for field in fields(self.computed_by)}
+        return self.computed_by(**own | self.along())
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         return self.plain().combine(contributions)
@@ -213,8 +213,7 @@ class IssueAllReduce(GroupCollective):
 
     op: Attribute[str] = field(default="sum", kw_only=True)
 
-    def plain(self) -> Collective:
-        return AllReduceOfAny(self.x, op=self.op, **self.along())
+    computed_by = AllReduceOfAny
 
 
 @operation("tessera.collective.reduce_scatter", clauses=(*COMMON_CLAUSES, "COLL-02.1-04"))
@@ -225,8 +224,7 @@ class IssueReduceScatter(GroupCollective):
     op: Attribute[str] = field(default="sum", kw_only=True)
     dim: Attribute[int] = field(default=0, kw_only=True)
 
-    def plain(self) -> Collective:
-        return ReduceScatterOfAny(self.x, op=self.op, dim=self.dim, **self.along())
+    computed_by = ReduceScatterOfAny
 
 
 @operation("tessera.collective.all_gather", clauses=(*COMMON_CLAUSES, "COLL-09.2-02"))
@@ -236,8 +234,7 @@ class IssueAllGather(GroupCollective):
     x: Operand[Tensor]
     dim: Attribute[int] = field(default=0, kw_only=True)
 
-    def plain(self) -> Collective:
-        return AllGather(self.x, dim=self.dim, **self.along())
+    computed_by = AllGather
 
 
 @operation("tessera.collective.broadcast", clauses=COMMON_CLAUSES)
@@ -246,8 +243,7 @@ class IssueBroadcast(GroupCollective):
 
     root: Attribute[int] = field(default=0, kw_only=True)
 
-    def plain(self) -> Collective:
-        return RootBroadcast(self.x, root=self.root, **self.along())
+    computed_by = RootBroadcast
 
 
 @operation("tessera.collective.all_to_all", clauses=COMMON_CLAUSES)
@@ -258,6 +254,8 @@ class IssueAllToAll(GroupCollective):
     split: Attribute[int] = field(default=0, kw_only=True)
     concat: Attribute[int] = field(default=0, kw_only=True)
 
+    computed_by = AllToAll
+
     def infer(self) -> Future:  # type: ignore[override]  # as of all futures
         """Return a future of the blocks; not every algorithm carries them."""
         future = super().infer()
@@ -265,9 +263,6 @@ class IssueAllToAll(GroupCollective):
         if self.algo is not None and self.algo not in able:
             raise Refusal("distributed", f"algo is {self.algo!r}", f"algo = one of {', '.join(able)}", "AMB-COLL-34")
         return future
-
-    def plain(self) -> Collective:
-        return AllToAll(self.x, split=self.split, concat=self.concat, **self.along())
 
 
 @operation("tessera.await", clauses=("COLL-02.1-05",))
