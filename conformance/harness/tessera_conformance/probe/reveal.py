@@ -188,7 +188,9 @@ MOST_BLOCKS = 64
 def pattern(tree: Tree) -> str:
     """Return a description such as `fold`, `8 interleaved lanes, each fold; joined pairwise`, or `irregular`."""
     tree = tree.without_start().canonical()
-    name = _named(tree) or _grouped(tree) or _unequal_blocks(tree)
+    counts = range(2, tree.leaves // 2 + 1)
+    name = _named(tree) or _equal_groups(tree, "interleaved lanes", reversed(counts))
+    name = name or _equal_groups(tree, "blocks", counts) or _unequal_blocks(tree)
     return name or f"irregular: depth {tree.depth}, nodes of at most {tree.arity}"
 
 
@@ -211,7 +213,11 @@ def _named(tree: Tree) -> str | None:
         return "pairwise"
     if tree == Tree.explicit([*range(terms), -terms]):
         return f"one fused node of {terms}"
-    return _chain(tree) or _halving(tree) or _fused_fold(tree)
+    if name := _chain(tree):
+        return name
+    if any(tree == Tree.explicit(_halves(0, terms, larger)).canonical() for larger in (False, True)):
+        return "recursive halving"
+    return _fused_fold(tree)
 
 
 def _chain(tree: Tree) -> str | None:
@@ -235,15 +241,8 @@ def _chain(tree: Tree) -> str | None:
     return f"one term at a time, in the order {' '.join(map(str, order[:12]))}{' ...' if terms > 12 else ''}"
 
 
-def _halving(tree: Tree) -> str | None:
-    """Return the name of a sum by halves of contiguous terms, the larger one first or last, down to single terms."""
-    for first_larger in (False, True):
-        if tree == Tree.explicit(_halves(0, tree.leaves, first_larger)).canonical():
-            return "recursive halving"
-    return None
-
-
 def _halves(first: int, count: int, first_larger: bool) -> list[int]:
+    """Return the steps of a sum by halves of contiguous terms, the larger one first or last, down to single terms."""
     if count == 1:
         return [first]
     half = (count + first_larger) // 2
@@ -265,13 +264,8 @@ def _fused_fold(tree: Tree) -> str | None:
     return None
 
 
-def _grouped(tree: Tree) -> str | None:
-    """Return the name of equal groups of leaves, interleaved or contiguous, with their patterns and their joining."""
-    counts = range(2, tree.leaves // 2 + 1)
-    return _equal_groups(tree, "interleaved lanes", reversed(counts)) or _equal_groups(tree, "blocks", counts)
-
-
 def _equal_groups(tree: Tree, kind: str, counts: Iterable[int]) -> str | None:
+    """Return the name of equal groups of leaves, interleaved or contiguous, with their patterns and their joining."""
     terms, subtrees = tree.leaves, _subtrees(tree)
     for count in counts:
         groups = _groups(kind, count, terms)
