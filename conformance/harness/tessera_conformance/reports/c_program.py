@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.interface.declarations import ABSENT, CFunction, Input, Output, c_functions
-from tessera_conformance.reports.reproduce_template import unsupported
+from tessera_conformance.reports.reproduce_template import at, unsupported
 
 HEADER = Path(__file__).resolve().parent / "c_program.h"
 """The beginning of every program: printing, and judging bytes and statuses."""
@@ -67,10 +67,8 @@ class _Writer:
 
     def extensions(self) -> list[str]:
         """Return the declarations of the extensions that are called."""
-        functions = (self._function_of(number) for number in range(len(self._requests)))
-        return list(
-            dict.fromkeys(function.prototype for function in functions if function is not None and function.extension)
-        )
+        functions = filter(None, map(self._function_of, range(len(self._requests))))
+        return list(dict.fromkeys(function.prototype for function in functions if function.extension))
 
     def call(self, number: int, method: str, params: Mapping[str, Any]) -> Iterator[str]:
         """Yield the lines of a call; a comment for a request that calls no function of the library."""
@@ -92,7 +90,7 @@ class _Writer:
         data, source = params["data"], f"d{number}"
         if "$from" in data:  # bytes of an earlier answer, as many as it had then
             earlier, path = data["$from"]
-            size, source = _length(_value_at(self._outcomes[earlier]["returned"], path)), f"r{earlier}_{path[0]}"
+            size, source = _length(at(self._outcomes[earlier]["returned"], path)), f"r{earlier}_{path[0]}"
         else:
             size = _length(data)
             yield from self._array(source, data)
@@ -101,10 +99,14 @@ class _Writer:
     def _tessxHostRead(self, number: int, params: Mapping[str, Any]) -> Iterator[str]:  # noqa: N802
         yield f"const unsigned char* r{number}_data = {self._expression('const void*', params['hostPtr'])};"
         yield f"(void)r{number}_data;"
-        then = self._outcomes[number].get("returned", {}).get("data")
+        yield from self._as_then(number, "data", params["bytes"])
+
+    def _as_then(self, number: int, name: str, size: int | None = None) -> Iterator[str]:
+        """Yield a comparison of the data that a call returned with those of then, if it returned some."""
+        then = self._outcomes[number].get("returned", {}).get(name)
         if isinstance(then, str):
             yield from self._array(f"then{number}", then)
-            yield f"as_then(r{number}_data, then{number}, {params['bytes']});"
+            yield f"as_then(r{number}_{name}, then{number}, {len(then) // 2 if size is None else size});"
 
     # A function of the library
 
@@ -125,28 +127,18 @@ class _Writer:
         yield f"status = {function.name}({', '.join(arguments)});"
         returned = "returned" in self._outcomes[number]
         yield f'told("{function.name}", status, {"TESS_OK" if returned else -1});'
-        data = next(
-            (
-                parameter.name
-                for parameter in function.positions
-                if isinstance(parameter, Output) and parameter.form == "data"
-            ),
-            "",
-        )
-        then = self._outcomes[number].get("returned", {}).get(data)
-        if isinstance(then, str):
-            yield from self._array(f"then{number}", then)
-            yield f"as_then(r{number}_{data}, then{number}, {len(then) // 2});"
+        for position in function.positions:
+            if isinstance(position, Output) and position.form == "data":
+                yield from self._as_then(number, position.name)
 
     def _plain(self, value: Any) -> Any:
         """Return a value; one bound to a request without a C function is replaced by the recorded value."""
-        if isinstance(value, Mapping) and "$from" in value:
-            number, path = value["$from"]
-            if self._function_of(number) is None and not self._requests[number]["method"].startswith(
-                "runtime.tessxHost"
-            ):
-                return _value_at(self._outcomes[number]["returned"], path)
-        return value
+        if not isinstance(value, Mapping) or "$from" not in value:
+            return value
+        number, path = value["$from"]
+        is_own = self._requests[number]["method"].startswith("runtime.tessxHost")
+        called = is_own or self._function_of(number) is not None
+        return value if called else at(self._outcomes[number]["returned"], path)
 
     def _input(self, number: int, position: Input, params: Mapping[str, Any], before: Any) -> list[str]:
         c_type, name, form = position.parameters[0].rpartition(" ")[0], position.name, position.form
@@ -248,13 +240,6 @@ class _Writer:
                 yield f"judge({what}, (long long){variable} == {self._expression('', check['expected'])});"
             case _:
                 yield f"only_the_suite({what});"
-
-
-def _value_at(value: Any, path: Sequence[Any]) -> Any:
-    """Return the values inside a nested value."""
-    for key in path:
-        value = value[key]
-    return value
 
 
 def _is_array(position: Input, value: Any) -> bool:

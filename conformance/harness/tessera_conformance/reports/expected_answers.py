@@ -161,7 +161,7 @@ class Search:
             for change in (_of_right_form, _without_other_members, self._only_and_all(number), _without_repetitions):
                 if (changed := change(deepcopy(answers))) != answers:
                     yield [*history[:number], changed, *history[number + 1 :]], place
-            for at in sorted(range(len(answers)), key=lambda at: (at < place, at)):
+            for at in (*range(place, len(answers)), *range(min(place, len(answers)))):
                 for replaced in _replacements(answers[at], history):
                     changed = [*answers[:at], *replaced, *answers[at + 1 :]]
                     yield [*history[:number], changed, *history[number + 1 :]], at
@@ -237,17 +237,11 @@ def _replacements(answer: Any, history: History) -> Iterator[Answers]:
     if is_response(answer) and not wrong_members(answer):
         completion = answer["completion"]
         yield [_response(pair_of(answer), not completion["ok"])]
-        came = [failure["completion"]["error_code"] for failure in _failures(history)]
-        for code in dict.fromkeys(came) if not completion["ok"] else ():
+        sound = (one for answers in history for one in answers or () if is_response(one) and not wrong_members(one))
+        codes = [one["completion"]["error_code"] for one in sound if not one["completion"]["ok"]]
+        for code in dict.fromkeys(codes) if not completion["ok"] else ():
             yield [_response(pair_of(answer), False, code)]
     yield []
-
-
-def _failures(history: History) -> Iterator[Any]:
-    for answers in history:
-        for answer in answers or ():
-            if is_response(answer) and not wrong_members(answer) and not answer["completion"]["ok"]:
-                yield answer
 
 
 def _of_right_form(answers: Answers) -> Answers:
@@ -255,9 +249,10 @@ def _of_right_form(answers: Answers) -> Answers:
     fixed = list(answers)
     for place, answer in enumerate(answers):
         if is_response(answer) and wrong_members(answer):
-            completion = answer.get("completion")
-            ok, code = (completion.get(name) if isinstance(completion, dict) else None for name in ("ok", "error_code"))
-            fixed[place] = _response(pair_of(answer), bool(ok), code if isinstance(code, str) and code else "REFUSED")
+            completion = answer["completion"] if isinstance(answer.get("completion"), dict) else {}
+            code = completion.get("error_code")
+            code = code if isinstance(code, str) and code else "REFUSED"
+            fixed[place] = _response(pair_of(answer), bool(completion.get("ok")), code)
     return fixed
 
 
@@ -272,14 +267,8 @@ def _without_other_members(answers: Answers) -> Answers:
 
 def _without_repetitions(answers: Answers) -> Answers:
     """Return the first response to each request: a case that does not count responses expects no more."""
-    pairs: set[str] = set()
-    remaining = []
-    for answer in answers:
-        if not is_response(answer) or pair_of(answer) not in pairs:
-            remaining.append(answer)
-        if is_response(answer):
-            pairs.add(pair_of(answer))
-    return remaining
+    pairs = [pair_of(answer) if is_response(answer) else None for answer in answers]
+    return [one for place, one in enumerate(answers) if pairs[place] is None or pairs[place] not in pairs[:place]]
 
 
 def _distance(actual: Any, expected: Any) -> int:

@@ -61,9 +61,7 @@ class Sources:
 
     def add(self, number: int, exchange: Exchange) -> None:
         """Record the values that an exchange returned."""
-        if not isinstance(exchange.observation, Returned):
-            return
-        for path, value in _leaves(exchange.observation.value):
+        for path, value in _leaves_of(exchange):
             name = path[-1] if path else ""
             source = self.named[str(name), value] = [number, list(path)]
             if name in MEMORY and isinstance(value, int):
@@ -117,10 +115,8 @@ def bound_requests(exchanges: Sequence[Exchange]) -> list[dict[str, Any]]:
 
 def given_out(exchanges: Sequence[Exchange]) -> list[list[FieldPath]]:
     """Return for each exchange the paths of the handles, which are large numbers, and the memory that it returned."""
-    results = (
-        exchange.observation.value if isinstance(exchange.observation, Returned) else {} for exchange in exchanges
-    )
-    return [[path for path, value in _leaves(result) if path and _is_given_out(path[-1], value)] for result in results]
+    leaves = map(_leaves_of, exchanges)
+    return [[path for path, value in values if path and _is_given_out(path[-1], value)] for values in leaves]
 
 
 def given_twice(exchanges: Sequence[Exchange]) -> bool:
@@ -130,8 +126,8 @@ def given_twice(exchanges: Sequence[Exchange]) -> bool:
         if isinstance(exchange.observation, Returned):
             if _ENDING.search(exchange.method):
                 live -= {value for value in exchange.params.values() if isinstance(value, int)}
-            results = ((path, value) for path, value in _leaves(exchange.observation.value) if len(path) == 1)
-            handles = [value for path, value in results if isinstance(value, int) and _is_given_out(path[0], value)]
+            results = ((path, value) for path, value in _leaves_of(exchange) if len(path) == 1)
+            handles = [value for path, value in results if _is_given_out(path[0], value)]
             if len({*handles} & live) or len({*handles}) < len(handles):
                 return True
             live |= {value for value in handles if value}
@@ -142,11 +138,18 @@ def _is_given_out(name: Any, value: int | str) -> bool:
     return isinstance(value, int) and (name in MEMORY or value >= LEAST_HANDLE)
 
 
-def _leaves(value: Any) -> Iterator[tuple[FieldPath, Any]]:
-    """Yield the numbers and texts inside a result with their paths."""
-    for path, item in _parts(value):
+def _leaves_of(exchange: Exchange) -> Iterator[tuple[FieldPath, Any]]:
+    """Yield the numbers and texts that an exchange returned with their paths."""
+    for path, item in _parts(exchange.observation.value) if isinstance(exchange.observation, Returned) else ():
         if isinstance(item, int | str) and not isinstance(item, bool):
             yield path, item
+
+
+def _returned(exchanges: Sequence[Exchange]) -> Iterator[tuple[int, Any]]:
+    """Yield the numbers and the values of the exchanges that returned a value."""
+    for number, exchange in enumerate(exchanges):
+        if isinstance(exchange.observation, Returned):
+            yield number, exchange.observation.value
 
 
 def _parts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
@@ -251,15 +254,14 @@ def start_command(implementation: str, compiler: str | None = None) -> list[str]
     return served if compiler is None else [*served, f"--compiler={compiler}"]
 
 
-def _unseen(case: Case) -> str:
-    """Return the reason for which the answers alone cannot show the failure; "" if they can."""
-    failing = [record for record in case.check.records if not record.passed]
-    left = [record.actual for record in failing if _how(record, case.exchanges) is None]
+def _unseen(case: Case, left: Sequence[CheckRecord]) -> str:
+    """Return the reason for which the answers alone cannot show the failed checks that are left; "" if they can."""
     if any("Profiler" in exchange.method for exchange in case.exchanges):
         return "what was written to a file is not looked at"
     if given_twice(case.exchanges):
         return "a handle or an address was given out twice"
-    if any(isinstance(value, int) and value >= LEAST_HANDLE for actual in left for value in _scalars(actual)):
+    values = (value for record in left for value in _scalars(record.actual))
+    if any(isinstance(value, int) and value >= LEAST_HANDLE for value in values):
         return "addresses of memory differ from run to run"
     return ""
 
@@ -270,15 +272,6 @@ def _scalars(value: Any) -> Iterator[Any]:
             yield from _scalars(item)
     else:
         yield value
-
-
-def _needs(implementation: str, compiler: str | None) -> str:
-    """Return the needs of the command beside the implementation; empty if it has none."""
-    form, _, rest = implementation.partition(":")
-    if form == "rpc" and compiler is None:
-        return ""
-    module = f", and the module {rest.partition(':')[0]} where Python finds it" if form in ("py", "ops") else ""
-    return f"the package tessera-conformance in {sys.executable}{module}"
 
 
 def _content_of_frames(
@@ -297,59 +290,51 @@ def _content_of_frames(
 
 def _head(case: Case) -> dict[str, Any]:
     """Return a case's subject and verdict."""
-    judgement = case.judgement
-    return {
-        "case": case.id,
-        "title": case.title,
-        "clauses": case.clause_ids,
-        "verdict": judgement.verdict if judgement else "not run",
-        "reason": judgement.reason if judgement else "",
-    }
+    verdict, reason = (case.judgement.verdict, case.judgement.reason) if case.judgement else ("not run", "")
+    subject = {"case": case.id, "title": case.title, "clauses": case.clause_ids}
+    return {**subject, "verdict": verdict, "reason": reason}
 
 
 def _content(implementation: str, case: Case, compiler: str | None, deadlines: tuple[float, float]) -> dict[str, Any]:
+    exchanges, records = case.exchanges, case.check.records
+    judged = [(record, _how(record, exchanges)) for record in records]
+    checks = [{"what": record.what} | how for record, how in judged if how is not None]
+    left = [record for record, how in judged if how is None and not record.passed]
+    lacks_answer = bool(exchanges) and isinstance(exchanges[-1].observation, Unsupported | Fault)
+    if lacks_answer and all(record.passed for record in records):
+        checks.append({"what": "the request is answered", "how": "answered", "exchange": len(exchanges) - 1})
+    faulted = case.judgement is not None and case.judgement.verdict in get_args(FaultKind)
+    form, _, rest = implementation.partition(":")
+    module = f", and the module {rest.partition(':')[0]} where Python finds it" if form in ("py", "ops") else ""
+    served = f"the package tessera-conformance in {sys.executable}{module}"
     return {
         **_head(case),
         "command": start_command(implementation, compiler),
         "compiler": compiler,
-        "needs": _needs(implementation, compiler),
+        "needs": "" if form == "rpc" and compiler is None else served,
         "directory": os.getcwd(),
-        "tries": TRIES if any("StreamCreate" in exchange.method for exchange in case.exchanges) else 1,
+        "tries": TRIES if any("StreamCreate" in exchange.method for exchange in exchanges) else 1,
         "deadlines": deadlines,
         "requests": [
             {"method": one.method, "params": to_wire(params)}
-            for one, params in zip(case.exchanges, bound_requests(case.exchanges), strict=True)
+            for one, params in zip(exchanges, bound_requests(exchanges), strict=True)
         ],
-        "outcomes": [_outcome(one) for one in case.exchanges],
-        "given": given_out(case.exchanges),
-        "checks": [] if given_twice(case.exchanges) else [*_checks(case), *_answered(case)],
-        "unanswered": _unanswered(case),
-        "suite_only": list(_suite_only(case)),
-        "unseen": _unseen(case),
+        "outcomes": [
+            {"fault": answer.kind} if isinstance(answer, Fault) else to_wire(write_outcome(answer))
+            for answer in (exchange.observation for exchange in exchanges)
+        ],
+        "given": given_out(exchanges),
+        "checks": [] if given_twice(exchanges) else checks,
+        "unanswered": faulted or lacks_answer,
+        "suite_only": [
+            {"what": record.what, "expected": plain(record.expected), "actual": plain(record.actual)} for record in left
+        ],
+        "unseen": _unseen(case, left),
     }
 
 
-def _outcome(exchange: Exchange) -> Any:
-    observation = exchange.observation
-    return {"fault": observation.kind} if isinstance(observation, Fault) else to_wire(write_outcome(observation))
-
-
-def _checks(case: Case) -> Iterator[dict[str, Any]]:
-    """Return the checks that can be judged again from the answers."""
-    for record in case.check.records:
-        how = _how(record, case.exchanges)
-        if how is not None:
-            yield {"what": record.what} | how
-
-
-def _suite_only(case: Case) -> Iterator[dict[str, Any]]:
-    """Return the failing check if it cannot be judged from the answers alone."""
-    for record in case.check.records:
-        if not record.passed and _how(record, case.exchanges) is None:
-            yield {"what": record.what, "expected": plain(record.expected), "actual": plain(record.actual)}
-
-
 def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
+    """Return how to judge a check again from the answers; None if only the suite can."""
     match record.kind:
         case "bits" | "equal":
             return _tied(record, exchanges)
@@ -366,9 +351,8 @@ def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] 
     """
     places = [
         (number, ["returned", *path])
-        for number, exchange in enumerate(exchanges[: record.after])
-        if isinstance(exchange.observation, Returned)
-        for path, value in _parts(exchange.observation.value)
+        for number, result in _returned(exchanges[: record.after])
+        for path, value in _parts(result)
         if type(value) is type(record.actual) and value == record.actual
     ]
     if not places:
@@ -378,14 +362,10 @@ def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] 
     place = places[-1] if tensor else _only(places, record.after, last_alone=small)
     if place is None:
         return None
-    other = None if tensor else _other_place(record.expected, exchanges[: place[0]])
-    return {
-        "how": "tensor" if tensor else "value",
-        "exchange": place[0],
-        "path": place[1],
-        "expected": to_wire(record.expected),
-        "as": other,
-    }
+    number, path = place
+    other = None if tensor else _other_place(record.expected, exchanges[:number])
+    where = {"exchange": number, "path": path}
+    return {"how": "tensor" if tensor else "value", **where, "expected": to_wire(record.expected), "as": other}
 
 
 def _only(places: Sequence[tuple[int, Place]], after: int | None, last_alone: bool = False) -> tuple[int, Place] | None:
@@ -400,9 +380,8 @@ def _tied_to_bytes(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[s
     """Return the check, bound to the only bytes before it that hold the judged value in one of its encodings."""
     places = [
         (number, (start // 2, expected))
-        for number, exchange in enumerate(exchanges[: record.after])
-        for data in [exchange.observation.value.get("data") if isinstance(exchange.observation, Returned) else None]
-        if isinstance(data, str)
+        for number, result in _returned(exchanges[: record.after])
+        if isinstance(data := result.get("data"), str)
         for found, expected in dict.fromkeys(_encodings(record.actual, record.expected))
         for start in range(0, len(data), 2)
         if data.startswith(found, start)
@@ -418,11 +397,8 @@ def _tied_to_bytes(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[s
 
 def _other_place(expected: Any, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
     """Return the place of the last earlier answer with exactly the expected bytes, for checks that compare answers."""
-    for number, exchange in reversed([*enumerate(exchanges)] if isinstance(expected, str) else []):
-        value = exchange.observation.value if isinstance(exchange.observation, Returned) else {}
-        if value.get("data") == expected:
-            return {"exchange": number, "path": ["returned", "data"]}
-    return None
+    places = [number for number, result in _returned(exchanges) if result.get("data") == expected]
+    return {"exchange": places[-1], "path": ["returned", "data"]} if places and isinstance(expected, str) else None
 
 
 def _encodings(actual: Any, expected: Any) -> Iterator[tuple[str, str]]:
@@ -442,14 +418,9 @@ def _encodings(actual: Any, expected: Any) -> Iterator[tuple[str, str]]:
 def _exchange_of(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | None:
     """Return the exchange with the judged answer, else the last before the check with the recorded description."""
     same = [number for number, exchange in enumerate(exchanges) if exchange.observation is record.answer]
-    if same:
-        return same[-1]
-    matching = [
-        number
-        for number, exchange in enumerate(exchanges[: record.after])
-        if isinstance(record.actual, str) and record.actual.startswith(describe(exchange.observation))
-    ]
-    return matching[-1] if matching else None
+    before = enumerate(exchanges[: record.after] if isinstance(record.actual, str) else ())
+    matching = (number for number, exchange in before if record.actual.startswith(describe(exchange.observation)))
+    return max(same or matching, default=None)
 
 
 def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
@@ -462,19 +433,3 @@ def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
         return None
     parts = zip(("categories", "phases", "line"), expected, strict=True)
     return {"how": "rejected", "exchange": exchange, "expected": record.expected, **dict(parts)}
-
-
-def _unanswered(case: Case) -> bool:
-    """True if the case ended without an answer: of its last request, or because the implementation failed."""
-    last = case.exchanges[-1].observation if case.exchanges else None
-    faulted = case.judgement is not None and case.judgement.verdict in get_args(FaultKind)
-    return faulted or isinstance(last, Unsupported | Fault)
-
-
-def _answered(case: Case) -> list[dict[str, Any]]:
-    """Return a check that the last request is answered, if the case ended because it was not."""
-    if any(not record.passed for record in case.check.records):
-        return []
-    if not case.exchanges or not isinstance(case.exchanges[-1].observation, Unsupported | Fault):
-        return []
-    return [{"what": "the request is answered", "how": "answered", "exchange": len(case.exchanges) - 1}]
