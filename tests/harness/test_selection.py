@@ -17,7 +17,7 @@ from tessera_conformance.cases import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_conformance.registry.cases import IndexedCase
 from tessera_conformance.reports.journal import Report, UnreadableReport, read
-from tessera_conformance.selection import Choice, NothingChosen, places
+from tessera_conformance.selection import Choice, NothingChosen, place_of
 
 from .conftest import FAKES, copy_harness
 
@@ -173,7 +173,8 @@ def test_a_place_is_known_from_anywhere(run: Run, checkout: Path, monkeypatch: p
     (checkout / "elsewhere").mkdir(exist_ok=True)
     assert run("run", "ir/test_sums.py", directory="elsewhere").cases == [CAST, RANDOM, ONE, TWO]
     monkeypatch.setattr(places_of_suite, "suite_directory", lambda: checkout / "conformance")
-    named = places(["ir/test_sums.py", "conformance/ir/test_sums.py"], checkout / "elsewhere")
+    arguments = ("ir/test_sums.py", "conformance/ir/test_sums.py")
+    named = [place_of(argument, checkout / "elsewhere") for argument in arguments]
     assert [place.in_suite for place in named] == ["ir/test_sums.py"] * 2
 
 
@@ -276,7 +277,7 @@ def test_a_place_that_does_not_exist_is_an_error_of_one_line(
 ) -> None:
     monkeypatch.setattr(places_of_suite, "suite_directory", lambda: checkout / "conformance")
     with pytest.raises(NothingChosen, match=rf"^[^\n]+, here or in the suite; did you mean {meant}\?$"):
-        places([place], checkout)
+        place_of(place, checkout)
 
 
 def test_a_place_without_the_cases_that_were_asked_for(run: Run) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.exact import NAN, finite, is_infinite
 from tessera_conformance.protocol import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported, describe
 from tessera_conformance.tensors import ElementFormat, Tensor
+
+if TYPE_CHECKING:
+    from tessera_conformance.oracle.bounds.intervals import Enclosure
 
 # The first difference of two values: of tensors in bits and in units in the last place, with its kinds.
 #
@@ -55,14 +58,9 @@ class Difference:
         if self.index is None:
             return self.reason
         ulp = "" if self.ulp is None else f"  {self.ulp} ULP"
-        place = list(self.index)
-        return (
-            f"element {place}: {self.actual_bits}, expected {self.expected_bits}{ulp}"
-            f"  ({self.elements} of {self.of} elements differ{self._in_kinds()})"
-        )
-
-    def _in_kinds(self) -> str:
-        return ": " + "; ".join(kind.sentence() for kind in self.kinds) if self.kinds else ""
+        kinds = ": " + "; ".join(kind.sentence() for kind in self.kinds) if self.kinds else ""
+        place = f"element {list(self.index)}: {self.actual_bits}, expected {self.expected_bits}{ulp}"
+        return f"{place}  ({self.elements} of {self.of} elements differ{kinds})"
 
 
 def first_difference(actual: Any, expected: Tensor) -> Difference | None:
@@ -146,15 +144,14 @@ def value_difference(actual: Any, expected: Any) -> Difference | None:
     path, actual_part, expected_part, number = _first_place(actual, expected)
     place = f"{path.removeprefix('.')}: " if path else ""
     further = f" ({number} places differ)" if number > 1 else ""
-    if (
-        isinstance(actual_part, str)
-        and isinstance(expected_part, str)
-        and max(len(actual_part), len(expected_part)) > SHORT
-    ):
-        if _BYTES.fullmatch(actual_part) and _BYTES.fullmatch(expected_part):
-            return Difference(f"{place}{_of_bytes(bytes.fromhex(actual_part), bytes.fromhex(expected_part))}{further}")
-        return Difference(f"{place}{_of_texts(actual_part, expected_part)}{further}")
-    return Difference(f"{place}expected {_cut(expected_part)}, found {_cut(actual_part)}{further}")
+    parts = actual_part, expected_part
+    if not all(isinstance(part, str) for part in parts) or max(map(len, parts)) <= SHORT:
+        what = f"expected {_cut(expected_part)}, found {_cut(actual_part)}"
+    elif all(map(_BYTES.fullmatch, parts)):
+        what = _of_bytes(*map(bytes.fromhex, parts))
+    else:
+        what = _of_texts(*parts)
+    return Difference(f"{place}{what}{further}")
 
 
 def _first_place(actual: Any, expected: Any) -> tuple[str, Any, Any, int]:
@@ -294,18 +291,6 @@ class Figure:
     values: Mapping[str, int]
 
 
-class Enclosure(Protocol):
-    """An interval of allowed results."""
-
-    @property
-    def exact(self) -> Fraction:
-        """The exact result."""
-
-    @property
-    def error(self) -> Fraction:
-        """The largest error that it allows."""
-
-
 class CheckFailed(AssertionError):
     """A judged assertion does not hold; `observation` is the answer that it judged, if it judged a whole one."""
 
@@ -393,10 +378,9 @@ class Check:
         expected += f" in phase {' or '.join(phases)}" if phases else ""
         expected += f" at line {at_line}" if at_line is not None else ""
         errors = _errors(observation) if isinstance(observation, Rejected) else []
-        passed = len(errors) <= MOST_ERRORS and any(
-            entry.category in categories and (at_line is None or entry.line == at_line) for entry in errors
-        )
-        passed = passed and isinstance(observation, Rejected) and (not phases or observation.phase in phases)
+        hit = any(entry.category in categories and at_line in (None, entry.line) for entry in errors)
+        in_phase = isinstance(observation, Rejected) and (not phases or observation.phase in phases)
+        passed = hit and in_phase and len(errors) <= MOST_ERRORS
         record = CheckRecord("rejects", passed, "the program is refused", expected, _described(observation))
         self._judge(record, observation)
         assert isinstance(observation, Rejected)
@@ -447,9 +431,8 @@ class Check:
     def enclosed(self, actual: Any, enclosures: Sequence[Enclosure | None], what: str = "the error bound") -> None:
         """Check that every element is in its enclosure; None is not judged."""
         exact = [None if enclosure is None else enclosure.exact for enclosure in enclosures]
-        self.within(
-            actual, exact, [Fraction(0) if enclosure is None else enclosure.error for enclosure in enclosures], what
-        )
+        errors = [Fraction(0) if enclosure is None else enclosure.error for enclosure in enclosures]
+        self.within(actual, exact, errors, what)
 
     def figure(self, plot: str, line: str, **values: int) -> None:
         """Keep numbers for a plot of the report. Judges nothing, and never makes a case pass."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -66,7 +66,9 @@ class Choice:
         """
         selected = set(index)
         if self.reproduced is not None:
-            selected &= _one(self.reproduced, index)
+            if self.reproduced not in index:
+                raise NothingChosen(f"no such case: {self.reproduced}{meant(self.reproduced, index)}")
+            selected = {self.reproduced}
         if self.cases:
             selected &= {case for pattern in self.cases for case in _matching(pattern, index)}
         if self.clauses:
@@ -82,24 +84,12 @@ class Choice:
         return {identifier: case for identifier, case in index.items() if identifier in selected}
 
 
-def _one(identifier: str, index: CaseIndex) -> set[str]:
-    if identifier not in index:
-        raise NothingChosen(f"no such case: {identifier}{meant(identifier, index)}")
-    return {identifier}
-
-
 def _matching(pattern: str, index: CaseIndex) -> list[str]:
     identifiers = [identifier for identifier in index if fnmatchcase(identifier, pattern)]
     if not identifiers:
-        raise NothingChosen(f"--case {pattern}: no case has such an id{meant(pattern, _patterns(index))}")
+        folders = {f"{folder}/*" for identifier in index for folder in PurePosixPath(identifier).parents}
+        raise NothingChosen(f"--case {pattern}: no case has such an id{meant(pattern, {*index, *folders} - {'./*'})}")
     return identifiers
-
-
-def _patterns(index: CaseIndex) -> set[str]:
-    """Return the ids, and a pattern for each part of an id with everything below it."""
-    parts = [identifier.split("/") for identifier in index]
-    folders = {"/".join([*part[:count], "*"]) for part in parts for count in range(1, len(part))}
-    return {*index, *folders}
 
 
 def _clauses(pattern: str, index: CaseIndex, registry: Registry) -> set[str]:
@@ -116,10 +106,8 @@ def _clauses(pattern: str, index: CaseIndex, registry: Registry) -> set[str]:
 
 def _feature(name: str, index: CaseIndex, registry: Registry) -> str:
     if name not in registry.features:
-        hint = meant(name, registry.features)
-        raise NothingChosen(
-            f"--feature {name}: no such feature{hint} (`tessera-conformance clauses features` lists them)"
-        )
+        hint = f"{meant(name, registry.features)} (`tessera-conformance clauses features` lists them)"
+        raise NothingChosen(f"--feature {name}: no such feature{hint}")
     if not any(name in case.features for case in index.values()):
         raise NothingChosen(f"--feature {name}: no case needs it")
     return name
@@ -134,10 +122,8 @@ def _failures(path: Path, index: CaseIndex) -> set[str]:
         raise NothingFailed(f"--failed {path}: no case of this report failed")
     unknown = [case for case in failed if case not in index]
     if unknown:
-        further = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        raise NothingChosen(
-            f"--failed {path}: the suite has no case {unknown[0]}{further}; the report is of another one"
-        )
+        named = f"{unknown[0]} and {len(unknown) - 1} more" if len(unknown) > 1 else unknown[0]
+        raise NothingChosen(f"--failed {path}: the suite has no case {named}; the report is of another one")
     return set(failed)
 
 
@@ -258,15 +244,11 @@ def beginnings(name: str) -> tuple[str, str, str]:
     return f"{name}/", f"{name}::", f"{name}["
 
 
-def places(arguments: Iterable[str], directory: Path) -> list[Place]:
-    """Return the places that the arguments name, relative to the directory or to the folder of the suite.
+def place_of(argument: str, directory: Path) -> Place:
+    """Return the place that an argument names, relative to the directory or to the folder of the suite.
 
     Raises `NothingChosen`: there is no such file or folder.
     """
-    return [_place(argument, directory) for argument in arguments]
-
-
-def _place(argument: str, directory: Path) -> Place:
     name, colons, test = argument.partition("::")
     suite = suite_directory()
     inside = Path(*Path(name).parts[1:]) if Path(name).parts[:1] == ("conformance",) else Path(name)
@@ -299,15 +281,8 @@ def narrowed(nodes: Sequence[str]) -> list[str]:
 
 
 UNINDEXED = (
-    "clause",
-    "feature",
-    "judges",
-    "title",
-    "level",
-    "parametrize",
-    "usefixtures",
-    "filterwarnings",
-    "hypothesis",
+    *("clause", "feature", "judges", "title", "level"),
+    *("parametrize", "usefixtures", "filterwarnings", "hypothesis"),
 )
 """Names of marks, which pytest matches too and which the index does not have."""
 _NAME = re.compile(r"[^\s()]+")
@@ -377,9 +352,8 @@ def narrow(config: pytest.Config, registry: Registry) -> Set[str] | None:
     chosen = selection.of(case_index(), registry)
     selected = {name: case for name, case in chosen.items() if any(place.holds(case.node) for place in named)}
     if not selected:
-        raise NothingChosen(
-            f"{', '.join(place.argument for place in named)}: holds none of the {len(chosen)} cases that were asked for"
-        )
+        where = ", ".join(place.argument for place in named)
+        raise NothingChosen(f"{where}: holds none of the {len(chosen)} cases that were asked for")
     config.args[:] = narrowed([case.node for case in selected.values()])
     return selected.keys()
 
@@ -412,7 +386,7 @@ def _places(config: pytest.Config) -> list[Place]:
     of_the_suite = config.rootpath == suite
     if of_the_suite and config.args_source is not pytest.Config.ArgsSource.ARGS:
         return [Place(str(suite), suite)]
-    named = places(map(str, config.args), config.invocation_params.dir)
+    named = [place_of(str(argument), config.invocation_params.dir) for argument in config.args]
     outside = [place for place in named if place.outside]
     if of_the_suite and outside:
         raise NothingChosen(f"{outside[0].argument}: is outside the suite, which is in {suite}")

@@ -141,35 +141,28 @@ class Session:
 
 
 class Area:
-    """The methods of one area: `language.execute(source=..., function=..., inputs=...)` gives an observation."""
+    """The methods of one area: `language.execute(source=..., function=..., inputs=...)` gives an observation.
 
-    def __init__(self, session: Session, name: str) -> None:
+    A case that calls an area that is closed for a reason is inapplicable.
+    """
+
+    def __init__(self, session: Session, name: str, closed: str = "") -> None:
         self._session = session
         self._name = name
+        self._closed = closed
 
     def __getattr__(self, method: str) -> Any:
         if method.startswith("_"):
             raise AttributeError(method)
         name = f"{self._name}.{method}"
+        if self._closed:
+            raise Inapplicable(f"asks for {name}: {self._closed}")
 
         def call(**params: Any) -> Observation:
             return self._session.call(name, params)
 
         setattr(self, method, call)  # asked for once
         return call
-
-
-class ClosedArea:
-    """An area that this run does not call: a case that would is inapplicable."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        self._name = name
-        self._reason = reason
-
-    def __getattr__(self, method: str) -> Any:
-        if method.startswith("_"):
-            raise AttributeError(method)
-        raise Inapplicable(f"asks for {self._name}.{method}: {self._reason}")
 
 
 class Implementation:
@@ -185,7 +178,7 @@ class Implementation:
         self.level = level
         self.via = via
         without_programs = "this run goes through --via=operations, which has no programs"
-        self.language = Area(session, "language") if via == "programs" else ClosedArea("language", without_programs)
+        self.language = Area(session, "language", "" if via == "programs" else without_programs)
         self.numerics = Area(session, "numerics")
         self.abi = Area(session, "abi")
         self.binding = Area(session, "binding")

@@ -15,7 +15,7 @@ from tessera_conformance.executor.cases import seconds_of_case
 from tessera_conformance.options import add_options
 from tessera_conformance.protocol import Fault
 from tessera_conformance.registry.cases import current_index
-from tessera_conformance.selection import NothingChosen, places
+from tessera_conformance.selection import NothingChosen, place_of
 from tessera_conformance.session import Session
 from tessera_conformance.terminal import UNANSWERABLE, UNREAD, forget_output, of_argparse, print_error
 from tessera_conformance.transports import ImplementationUnavailable
@@ -54,7 +54,7 @@ def _seconds(config: pytest.Config) -> float:
     try:
         count = parse_shard(config.option.shard)[1] if config.option.shard else 1
         of_the_suite = config.args_source is not pytest.Config.ArgsSource.ARGS
-        named = [] if of_the_suite else places(map(str, config.args), config.invocation_params.dir)
+        named = [] if of_the_suite else [place_of(str(one), config.invocation_params.dir) for one in config.args]
     except (NothingChosen, ValueError):
         return 0.0  # the run reports it
     whole = not named or any(place.path == suite_directory() for place in named)
