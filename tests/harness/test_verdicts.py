@@ -328,7 +328,7 @@ def test_the_sealed_report_is_what_is_read_back(whole_run, tmp_path):
     writer = JournalWriter(tmp_path / "report.jsonl")
     writer.header({key: value for key, value in report.header.items() if key not in ("record", "format")})
     plan = report.plan
-    writer.plan(plan["cases"], plan["musts"], plan["profiles"])
+    writer.plan(plan["cases"], plan)
     for line in reversed(report.observations):
         writer.observation({key: value for key, value in line.items() if key != "record"})
     kept, actual = writer.finish(report.footer["problems"], {"seconds": 1}), read(tmp_path / "report.jsonl")

@@ -333,4 +333,4 @@ def test_the_methods_and_features_of_a_product_are_enough(
         for line in lines
         if line["verdict"] not in ("pass", "unsupported", "inapplicable") and {*line["needs"]} <= {*product.features}
     ]
-    assert product_results({"products": run.products()}, lines)[product.id].whole, "\n".join(lost[:20])
+    assert product_results(run.rules(), lines)[product.id].whole, "\n".join(lost[:20])

@@ -209,11 +209,12 @@ def started(
     products: Mapping[str, Any] = PROFILES,
 ) -> JournalWriter:
     """A report as a run leaves it that has not ended yet."""
+    rules = {"musts": musts, "profiles": profiles, "products": products}
     head = copy.deepcopy(HEADER) | dict(header or {})
     head["selection"] |= selection or {}
     writer = JournalWriter(directory / "report.jsonl")
     writer.header(head)
-    writer.plan([*(one["case"] for one in lines), *planned], musts, profiles, products)
+    writer.plan([*(one["case"] for one in lines), *planned], rules)
     for one in lines:
         writer.observation(one)
     return writer

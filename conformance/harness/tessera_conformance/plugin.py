@@ -41,17 +41,10 @@ from tessera_conformance.reports.reproduce import ENDPOINT, write_script
 from tessera_conformance.selection import NothingFailed, earlier, judged_before, nothing, set_aside
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
-from tessera_conformance.terminal import (
-    either,
-    error_text,
-    interrupt_once,
-    meant,
-    print_error,
-    visible,
-)
+from tessera_conformance.terminal import either, error_text, interrupt_once, meant, print_error, visible
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate, via_of
-from tessera_conformance.verdicts import LEVELS, Deviations, Judgement, MalformedDeviations
+from tessera_conformance.verdicts import LEVELS, Deviations, Judgement, MalformedDeviations, before_running
 
 RUN = pytest.StashKey[SuiteRun]()
 CASE = pytest.StashKey[Case]()
@@ -209,13 +202,13 @@ def _seconds_of(config: pytest.Config, nodes: Sequence[str]) -> dict[str, float]
     if len(cases) < len(nodes):
         return {}
     run, index = config.stash[RUN], current_index() or {}
-
-    def applies(identifier: str) -> bool:
-        case = index.get(identifier)
-        clauses = [run.registry.clause(name) for name in case.clauses] if case is not None else []
-        return case is None or run.applies(clauses, case.features, case.levels)
-
-    return {node: seconds_of_case(name) if applies(name) else 0.0 for node, name in cases.items()}
+    seconds = {node: seconds_of_case(identifier) for node, identifier in cases.items()}
+    for node, identifier in cases.items():
+        if (case := index.get(identifier)) is not None:
+            clauses = [run.registry.clause(name) for name in case.clauses]
+            if before_running(clauses, case.features, case.levels, run.hello, run.profile, run.level) is not None:
+                seconds[node] = 0.0
+    return seconds
 
 
 def _collect_seldom() -> Callable[[], None]:
@@ -304,27 +297,24 @@ def _case(
         marks.setdefault(marker.name, []).extend(marker.args)
     if not marks.get("clause"):
         raise ValueError("no clause: every test of the suite names the clauses it judges, @clause(...)")
-    levels = marks.get("level") or LEVELS
-    unknown = [name for name in levels if name not in LEVELS]
-    if unknown:
-        raise ValueError(f"unknown level {unknown[0]!r}: expected one of {', '.join(LEVELS)}")
-    title = next(iter(marks.get("title", ())), "")
-    if not title and isinstance(item, pytest.Function):
-        title = (item.obj.__doc__ or "").strip().partition("\n")[0]
-    features = tuple(marks.get("feature", ()))
-    strange = [name for name in features if name not in run.registry.features]
-    if strange:
-        raise ValueError(f"unknown feature {strange[0]!r}: `tessera-conformance clauses features` lists them")
+    levels, features, judges = (tuple(marks.get(name, ())) for name in ("level", "feature", "judges"))
+    features_known = "`tessera-conformance clauses features` lists them"
+    for what, names, known, remedy in (
+        ("level {!r}", levels, LEVELS, f"expected one of {', '.join(LEVELS)}"),
+        ("feature {!r}", features, run.registry.features, features_known),
+        ("mark judges({!r})", judges, JUDGED, f"expected one of {', '.join(JUDGED)}"),
+    ):
+        for name in names:
+            if name not in known:
+                raise ValueError(f"unknown {what.format(name)}: {remedy}")
     named = clauses(tuple(dict.fromkeys(marks["clause"])))
     withdrawn = [clause.id for clause in named if not clause.active]
     if withdrawn:
         raise WithdrawnClause(withdrawn[0], (item.nodeid,))
-    judges = tuple(marks.get("judges", ()))
-    unjudged = [name for name in judges if name not in JUDGED]
-    if unjudged:
-        raise ValueError(f"unknown mark judges({unjudged[0]!r}): expected one of {', '.join(JUDGED)}")
-    text = f"{title} {item.obj.__doc__}" if isinstance(item, pytest.Function) else title
-    return Case(identifier, title or identifier, named, levels, features, judges, cites=cited_interpretations(text))
+    text = str(item.obj.__doc__ or "") if isinstance(item, pytest.Function) else ""
+    title = next(iter(marks.get("title", ())), "") or text.strip().partition("\n")[0]
+    cites = cited_interpretations(f"{title} {text}")
+    return Case(identifier, title or identifier, named, levels or LEVELS, features, judges, cites=cites)
 
 
 def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:
@@ -412,11 +402,13 @@ def pytest_runtest_makereport(
     case.seconds += call.duration
     judgement = run.judge_after(case, error) if call.when == "call" else None
     if judgement is not None and judgement.verdict != "harness_error":
-        item.repr_failure = _without_traceback  # type: ignore[method-assign,assignment]
+        # a traceback takes longer than most cases; pytest shows one only for an error of the harness
+        item.repr_failure = lambda failure: ""  # type: ignore[method-assign,assignment,misc]
     report = yield
     report.keywords = {}  # the line of the case has its marks; with -n, workers would send them three times
     if judgement is not None:
-        case.folder = _folder(item)
+        folder = item.funcargs.get("tmp_path") if isinstance(item, pytest.Function) else None
+        case.folder = folder if isinstance(folder, Path) else None
         _conclude(run, case, judgement, report)
     elif error is not None and (case.judgement is None or call.when == "teardown"):
         _conclude(run, case, Judgement("harness_error", f"{call.when}: {type(error).__name__}: {error}"), report)
@@ -438,16 +430,6 @@ def _expected(run: SuiteRun, case: Case, item: pytest.Item) -> Sequence[Any] | N
         return None
     hello = {} if isinstance(run.hello, Fault) else run.hello.message
     return Search(function_of(item), hello, case.exchanges, run.level, run.seed).expected()
-
-
-def _without_traceback(failure: pytest.ExceptionInfo[BaseException]) -> str:
-    """Return "": pytest shows a traceback only for an error of the harness, since it takes longer than most cases."""
-    return ""
-
-
-def _folder(item: pytest.Item) -> Path | None:
-    folder = item.funcargs.get("tmp_path") if isinstance(item, pytest.Function) else None
-    return folder if isinstance(folder, Path) else None
 
 
 def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.TestReport) -> None:

@@ -93,7 +93,7 @@ class ReportKeeper:
         with _writing():
             writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
             writer.header(header)
-            writer.plan(cases, self._run.musts(), self._run.profiles(), self._run.products())
+            writer.plan(cases, self._run.rules())
             self._writer = writer  # with its plan: a run that ends earlier has no report to seal
             for line in self._kept.values():
                 writer.observation(line)
@@ -111,28 +111,29 @@ class ReportKeeper:
 
     def _is_complete(self, cases: Sequence[str]) -> bool:
         """True if these are all cases of the suite or shard: no option narrows them, every file has some."""
-        option = self._config.option
-        if self._deselected or any(getattr(option, name, None) for name in NARROWING):
+        suite, arguments = suite_directory(), [*map(str, self._config.args)]
+        overridden = self._config.option.override_ini or ()
+        if self._deselected or self._narrowed or any("::" in argument for argument in arguments):
             return False
-        if any(entry.startswith(("python_", "norecursedirs")) for entry in option.override_ini or ()):
-            return False
-        if any("::" in str(argument) for argument in self._config.args):
+        if any(entry.startswith(("python_", "norecursedirs")) for entry in overridden):
             return False
         if self._run.shard is not None:
-            suite = suite_directory()
-            paths = [Path(str(argument)).resolve() for argument in self._config.args]
-            return any(path == suite or path in suite.parents for path in paths)
+            return any(path in (suite, *suite.parents) for path in (Path(argument).resolve() for argument in arguments))
+        files = (path for chapter in CHAPTERS for path in sorted((suite / chapter).rglob("test_*.py")))
+        prefixes = (str(case_id(f"{path.relative_to(suite).as_posix()}::test_")) for path in files)
         ordered = [*sorted(cases), ""]  # the first case from a prefix on begins with it, if any does
-        return all(
-            ordered[bisect_left(ordered, prefix, hi=len(cases))].startswith(prefix) for prefix in _file_prefixes()
-        )
+        return all(ordered[bisect_left(ordered, prefix, hi=len(cases))].startswith(prefix) for prefix in prefixes)
+
+    @property
+    def _narrowed(self) -> bool:
+        """True if an option selects cases."""
+        return any(getattr(self._config.option, name, None) for name in NARROWING)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record an ended case; xdist reports a case whose worker died with `when` "???"."""
         properties: list[tuple[str, Any]] = [*report.user_properties]
-        report.user_properties = [
-            item for item in properties if item[0] not in (PROPERTY, PLANNED, LOST)
-        ]  # pytest keeps it
+        others = [item for item in properties if item[0] not in (PROPERTY, PLANNED, LOST)]
+        report.user_properties = others  # pytest keeps it
         for name, line in properties:
             if name == PROPERTY:
                 self._write(ObservedLine(line))
@@ -142,31 +143,21 @@ class ReportKeeper:
         verdict, reason = dict(properties).get(LOST, ("crash", PROCESS_DIED))
         lost = case_id(report.nodeid) if report.when not in ("setup", "call", "teardown") else None
         if lost is not None:
-            died = self._died(lost, self._planned.get(report.nodeid))
+            known: dict[str, Any] = {"title": lost, "clauses": [], "levels": [], "needs": []}
+            known |= json.loads(self._planned.get(report.nodeid, "{}"))
+            clauses = [self._run.registry.clause(clause) for clause in known["clauses"]]
+            died = Case(lost, known["title"], clauses, known["levels"], known["needs"])
             self._run.settle(died, Judgement(verdict, reason))
             self._write(observation(died))
-
-    def _died(self, case: str, planned: str | None) -> Case:
-        """Return a case that did not end, with its known facts."""
-        if planned is None:
-            return Case(case, case, [], [])
-        line = json.loads(planned)
-        clauses = [self._run.registry.clause(clause) for clause in line["clauses"]]
-        return Case(case, line["title"], clauses, line["levels"], line["needs"])
 
     def _write(self, line: ObservedLine) -> None:
         if self._writer is not None:
             with _writing():
                 self._writer.observation(line)
             self._observed.append((line["case"], line["clauses"]))
-            if self._silence.after(line) and self._ends_in_silence():
+            is_silent = self._silence.after(line) and not self._config.option.keep_going
+            if is_silent and (isinstance(self.hello, Fault) or not self._narrowed):  # a selection is run in full
                 self._break_off()
-
-    def _ends_in_silence(self) -> bool:
-        """True if an unresponsive implementation ends the run; a selection of cases is run in full."""
-        option = self._config.option
-        chosen = any(getattr(option, name, None) for name in NARROWING)
-        return not option.keep_going and (isinstance(self.hello, Fault) or not chosen)
 
     def _break_off(self) -> None:
         """End the run: the implementation does not answer."""
@@ -192,7 +183,8 @@ class ReportKeeper:
             return
         problems = self._not_collected + self._run.problems()
         if session.exitstatus == pytest.ExitCode.INTERRUPTED:
-            if self._stopped_by_itself():
+            workers = self._config.pluginmanager.get_plugin("dsession")  # xdist ends a run after too many failures
+            if self._run.broken_off or str(getattr(workers, "shouldstop", "")).startswith("stopping after"):
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             else:
                 problems.append("the run was interrupted")
@@ -207,11 +199,6 @@ class ReportKeeper:
             session.exitstatus = pytest.ExitCode.OK
         if self._report.claim not in ("success", "partial") and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    def _stopped_by_itself(self) -> bool:
-        """True if xdist ended the run after too many failures, or this plugin because nothing answers."""
-        workers = self._config.pluginmanager.get_plugin("dsession")
-        return bool(self._run.broken_off) or str(getattr(workers, "shouldstop", "")).startswith("stopping after")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the end of a run for people."""
@@ -238,13 +225,6 @@ def _writing() -> Iterator[None]:
         what = f"the report cannot be written: {error.strerror}"
         remedy = "free the disk, or name another folder with --report-dir"
         raise pytest.UsageError(error_text(str(error.filename or "--report-dir"), what, do=remedy)) from None
-
-
-def _file_prefixes() -> list[str]:
-    """Return the prefixes of the ids of the cases of each test file of the suite."""
-    suite = suite_directory()
-    files = [path for chapter in CHAPTERS for path in sorted((suite / chapter).rglob("test_*.py"))]
-    return [str(case_id(f"{path.relative_to(suite).as_posix()}::test_")) for path in files]
 
 
 # An interruption of a run under xdist: its workers are interrupted too.

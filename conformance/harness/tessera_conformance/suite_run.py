@@ -122,10 +122,6 @@ class SuiteRun:
         """Return the judgement of a case that does not run, or None if it runs."""
         return before_running(case.clauses, case.features, case.levels, self.hello, self.profile, self.level)
 
-    def applies(self, clauses: Sequence[Clause], features: Sequence[str], levels: Sequence[str]) -> bool:
-        """True if a case with these properties runs."""
-        return before_running(clauses, features, levels, self.hello, self.profile, self.level) is None
-
     @property
     def judges_words(self) -> bool:
         """True if the implementation claims that its messages name the fault."""
@@ -140,7 +136,11 @@ class SuiteRun:
         error = self._accuracy_reading(case, absent_member(case, error))
         faults = [entry.observation for entry in case.exchanges if isinstance(entry.observation, Fault)]
         fault = faults[0] if faults else reset_fault
-        judgement = after_running(error, case.check.records, fault, self._unclaimed(case, error))
+        exchange, unclaimed = judged_exchange(case.exchanges, error), ""
+        if isinstance(error, Unanswered) and exchange is not None and isinstance(self.hello, Hello):
+            feature = feature_of(exchange.method, exchange.params)
+            unclaimed = feature if feature and not self.hello.has(feature) else ""
+        judgement = after_running(error, case.check.records, fault, unclaimed)
         if judgement.verdict in FAULTY and not judgement.interpretation:
             case.leans = controls(self.registry.constructs, case.id, case.exchanges, error)
         return judgement
@@ -159,14 +159,6 @@ class SuiteRun:
             return reading
         return error
 
-    def _unclaimed(self, case: Case, error: BaseException | None) -> str:
-        """Return the feature of the method that answered `unsupported`, if it needs an unclaimed one."""
-        exchange = judged_exchange(case.exchanges, error)
-        if not isinstance(error, Unanswered) or exchange is None or not isinstance(self.hello, Hello):
-            return ""
-        feature = feature_of(exchange.method, exchange.params)
-        return feature if feature and not self.hello.has(feature) else ""
-
     def problems(self) -> list[str]:
         """Return the faults of the run itself: deviations that have expired, claims that are impossible."""
         strange = strange_claims(self.hello, self.registry) if isinstance(self.hello, Hello) else []
@@ -182,10 +174,14 @@ class SuiteRun:
         case.disposition, reason = self.deviations.disposition(case.id, case.clause_ids, judgement.verdict)
         return reason
 
-    def musts(self) -> dict[str, dict[str, Any]]:
-        """Return every testable MUST clause of the claimed documents, with its profile and what carries it."""
-        documents = self.hello.documents if isinstance(self.hello, Hello) else ()
-        return {
+    def rules(self) -> dict[str, dict[str, Any]]:
+        """Return the rules of the claimed documents that the plan of a report has, of three kinds by the ids.
+
+        They are every testable MUST clause with its profile and what carries it, the document and the features of each
+        named profile, and the rules for the cases of each product.
+        """
+        documents = {*self.hello.documents} if isinstance(self.hello, Hello) else set()
+        musts = {
             clause.id: {
                 "document": clause.document,
                 "profile": clause.profile,
@@ -196,30 +192,18 @@ class SuiteRun:
             for clause in self.registry.clauses.values()
             if clause.active and clause.testable and clause.level == "MUST" and clause.document in documents
         }
-
-    def profiles(self) -> dict[str, dict[str, Any]]:
-        """Return the document and the features of each named profile with clauses of the claimed documents."""
-        documents = self.hello.documents if isinstance(self.hello, Hello) else ()
-        return {
+        profiles = {
             row.id: {"document": row.document, "features": list(row.features)}
             for row in self.registry.profiles
             if not {row.document, *(self.registry.clauses[name].document for name in row.clauses)}.isdisjoint(documents)
         }
-
-    def products(self) -> dict[str, dict[str, Any]]:
-        """Return the rules for the cases of each product of the claimed documents."""
-        documents = self.hello.documents if isinstance(self.hello, Hello) else ()
-        return {
-            row.id: {
-                "cases": list(row.cases),
-                "without": list(row.without),
-                "features": list(row.features),
-                "methods": list(row.methods),
-                "single_device": row.single_device,
-            }
+        lists = ("cases", "without", "features", "methods")
+        products = {
+            row.id: {**{name: list(getattr(row, name)) for name in lists}, "single_device": row.single_device}
             for row in self.registry.products
-            if {*row.documents} <= {*documents}
+            if {*row.documents} <= documents
         }
+        return {"musts": musts, "profiles": profiles, "products": products}
 
     def header(self, complete: bool) -> dict[str, Any]:
         """Return the report's header line."""
@@ -260,10 +244,9 @@ class SuiteRun:
 
 def strange_claims(hello: Hello, registry: Registry) -> list[str]:
     """Return one sentence for each claim of an unknown feature."""
-    features = registry.features
+    features, remedy = registry.features, "`tessera-conformance clauses features` lists them"
     return [
-        f"the implementation claims {name!r}, which is no feature{meant(name.replace('_', '-'), features)}; "
-        "`tessera-conformance clauses features` lists them"
+        f"the implementation claims {name!r}, which is no feature{meant(name.replace('_', '-'), features)}; {remedy}"
         for name in hello.capabilities
         if name not in features
     ]
@@ -271,20 +254,8 @@ def strange_claims(hello: Hello, registry: Registry) -> list[str]:
 
 def planned_line(case: Case) -> dict[str, Any]:
     """Return the facts about a case before it runs; enough to report it if its process dies."""
-    return {
-        "case": case.id,
-        "title": case.title,
-        "clauses": case.clause_ids,
-        "levels": list(case.levels),
-        "needs": case.needs,
-    }
-
-
-def _kept_traits(case: Case, verdict: str) -> str | list[str]:
-    """Return the traits of a case's calls: as digests if it passes, in words if it failed."""
-    if verdict == "pass":
-        return digests(traits(case.exchanges))
-    return traits(case.exchanges) if verdict in FAULTY else []
+    subject = {"case": case.id, "title": case.title, "clauses": case.clause_ids}
+    return {**subject, "levels": list(case.levels), "needs": case.needs}
 
 
 def observation(case: Case, evidence: str = "all") -> ObservedLine:
@@ -294,6 +265,7 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
     if judgement.verdict == "pass" and evidence == "digests":
         checks, exchanges = list(ends_of(checks)), list(ends_of(exchanges))
     left_out = {"checks": len(case.check.records) - len(checks), "exchanges": len(case.exchanges) - len(exchanges)}
+    kept = traits(case.exchanges) if judgement.verdict in {"pass", *FAULTY} else []
     head = {
         **planned_line(case),
         "judges": case.judged,
@@ -305,7 +277,7 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
         "leans": list(case.leans),
         "cites": list(case.cites) if judgement.verdict in FAULTY else [],
         "methods": sorted({exchange.method for exchange in case.exchanges} - {"session.reset"}),
-        "traits": _kept_traits(case, judgement.verdict),
+        "traits": digests(kept) if judgement.verdict == "pass" else kept,
     }
     figures = [{"plot": figure.plot, "line": figure.line, **figure.values} for figure in case.check.figures]
     run = {"seconds": round(case.seconds, 6), **({"figures": figures} if figures else {})}

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from tessera_conformance.registry import Clause, Registry
-from tessera_conformance.reports.claim import Line, Outcome, counts_against, outcome
+from tessera_conformance.reports.claim import Line, Outcome, cases_by_clause, counts_against, outcome
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.lines import digest, digests_of
 
@@ -45,17 +45,13 @@ class ClauseResult:
 
 def clause_results(report: Report, registry: Registry) -> dict[str, ClauseResult]:
     """Return every active clause of the registry with its outcome, in the order of the documents."""
-    by_clause: dict[str, dict[str, Line]] = {}
-    for observation in report.observed:
-        for name in observation["clauses"]:
-            twin = registry.clauses[name].duplicate_of if name in registry.clauses else None
-            by_clause.setdefault(twin or name, {})[observation["case"]] = observation
+    twins = {clause.id: clause.duplicate_of or clause.id for clause in registry.clauses.values()}
     results = {}
-    for clause in registry.clauses.values():
+    for name, cases in cases_by_clause(report.observed, twins).items():
+        clause = registry.clauses[name]
         if clause.active:
-            cases = by_clause.get(clause.duplicate_of or clause.id, {})
             verdict = outcome(registry.carried_by(clause), list(cases.values())) if clause.testable else "not_testable"
-            results[clause.id] = ClauseResult(clause, verdict, tuple(cases))
+            results[name] = ClauseResult(clause, verdict, tuple(cases))
     return results
 
 
@@ -264,23 +260,18 @@ class _Group:
     speaks_of: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=1)
 def causes(report: Report) -> Sequence[Cause]:
     """Return the causes of the cases that count against the claim, those with the most cases first.
 
     They are found once for all renderings of a report.
     """
-    if "causes" not in report.memo:
-        report.memo["causes"] = _causes(report)
-    sequence: Sequence[Cause] = report.memo["causes"]
-    return sequence
-
-
-def _causes(report: Report) -> list[Cause]:
     bad = [] if did_not_start(report) else [line for line in in_order(report.observed) if counts_against(line)]
     if not bad:
         return []
     passed = [line for line in report.observed if line["verdict"] == "pass"]
-    passing = _Passing(passed)
+    passing: Passing = Counter(code for line in passed for code in {*digests_of(line.get("traits", ()))})
+    passing.update(trait for line in passed for trait in _places(line))
     forms: dict[Form, list[Line]] = {}
     for line in bad:
         forms.setdefault(_form(line), []).append(line)
@@ -289,7 +280,9 @@ def _causes(report: Report) -> list[Cause]:
     reasons = (line["reason"] for line in report.observed if line["cause"] == "blocked")
     blocked = Counter(reason.removeprefix("blocked by ").partition(": ")[0] for reason in reasons)
     groups = (group for form, lines in forms.items() for group in _groups(form, lines, passing))
-    return sorted((_cause(group, passing, failing, blocked) for group in (*explained, *groups)), key=_rank)
+    found = [_cause(group, passing, failing, blocked) for group in (*explained, *groups)]
+    last = {"missing": 1, "not_run": 2}
+    return sorted(found, key=lambda cause: (last.get(cause.form[0], 0), -len(cause.lines) - cause.blocked))
 
 
 def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterator[_Group]:
@@ -307,19 +300,12 @@ def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterato
         forms[WRONG_VALUE] = list(left.values())
 
 
-def _rank(cause: Cause) -> tuple[int, int]:
-    """Return the sort key of a cause: unimplemented last but for cases not run; then by cases, wrong values first."""
-    return ({"missing": 1, "not_run": 2}.get(cause.form[0], 0), -len(cause.lines) - cause.blocked)
-
-
-def _cause(group: _Group, passing: _Passing, failing: Mapping[str, int], blocked: Mapping[str, int]) -> Cause:
+def _cause(group: _Group, passing: Passing, failing: Mapping[str, int], blocked: Mapping[str, int]) -> Cause:
     cited = Counter(name for line in group.lines for name in line["clauses"])
     mended = tuple(sorted(name for name, number in cited.items() if failing[name] == number))
     lines = tuple(sorted(group.lines, key=_size))
-    leaning = sum(blocked.get(line["case"], 0) for line in lines)
-    return Cause(
-        group.form, group.trait, lines, passing.of(group.trait), mended, leaning, group.diagnosis, group.speaks_of
-    )
+    leaning, number = sum(blocked.get(line["case"], 0) for line in lines), _number(passing, group.trait)
+    return Cause(group.form, group.trait, lines, number, mended, leaning, group.diagnosis, group.speaks_of)
 
 
 def _size(line: Line) -> tuple[int, int, str]:
@@ -327,19 +313,15 @@ def _size(line: Line) -> tuple[int, int, str]:
     return (len(exchanges), sum(len(str(exchange["params"])) for exchange in exchanges), line["case"])
 
 
-class _Passing:
-    """The number of passing cases that have a trait."""
-
-    def __init__(self, lines: Iterable[Line]) -> None:
-        self._calls = Counter(code for line in lines for code in set(digests_of(line.get("traits", ()))))
-        self._others = Counter(trait for line in lines for trait in _places(line))
-
-    def of(self, trait: Trait) -> int:
-        """Return the number for a trait."""
-        return self._calls[digest(trait[1])] if trait[0] == "call" else self._others[trait]
+Passing = Counter[str | Trait]
+"""The number of passing cases by trait; a report keeps the traits of their calls as digests."""
 
 
-def _groups(form: Form, lines: Sequence[Line], passing: _Passing) -> list[_Group]:
+def _number(passing: Passing, trait: Trait) -> int:
+    return passing[digest(trait[1]) if trait[0] == "call" else trait]
+
+
+def _groups(form: Form, lines: Sequence[Line], passing: Passing) -> list[_Group]:
     left = [(line, _traits(line)) for line in sorted(lines, key=_size)]
     groups: list[_Group] = []
     while left:
@@ -354,15 +336,16 @@ def _groups(form: Form, lines: Sequence[Line], passing: _Passing) -> list[_Group
     return groups
 
 
-def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: _Passing) -> Trait:
+def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: Passing) -> Trait:
     """Return the trait with the best measure for the failures; one whose cases mostly pass only if there is no other.
 
     Among nearly as good traits of no fewer failures it prefers the one whose call is nearest to the end of the smallest
     case, `left[0]`: memory of some size is allocated before it is copied.
     """
     counts = Counter(trait for _, traits in left for trait in traits)
-    merits = {trait: _merit(failing, len(left), passing.of(trait)) for trait, failing in counts.items()}
-    telling = {trait: counts[trait] / (counts[trait] + passing.of(trait)) for trait in counts}
+    numbers = {trait: _number(passing, trait) for trait in counts}
+    merits = {trait: _merit(failing, len(left), numbers[trait]) for trait, failing in counts.items()}
+    telling = {trait: failing / (failing + numbers[trait]) for trait, failing in counts.items()}
     if any(share >= LEAST_TELLING and counts[trait] >= LEAST_PART * len(left) for trait, share in telling.items()):
         merits = {trait: merit for trait, merit in merits.items() if telling[trait] >= LEAST_TELLING}
     best = max(merits, key=lambda trait: (merits[trait], -KINDS.index(trait[0]), trait[1]))

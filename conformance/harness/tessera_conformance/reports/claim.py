@@ -114,13 +114,9 @@ def counts_against(observation: Line) -> bool:
 
 def left_out_by_level(observation: Line, level: str) -> bool:
     """Return True if a run at this level leaves out a case that only stronger levels judge."""
-    stronger = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
+    stronger = {*LEVELS[LEVELS.index(level) + 1 :]} if level in LEVELS else set()
     judges = observation["levels"]
-    return (
-        observation["verdict"] == "inapplicable"
-        and level not in judges
-        and any(stronger_level in judges for stronger_level in stronger)
-    )
+    return observation["verdict"] == "inapplicable" and level not in judges and not stronger.isdisjoint(judges)
 
 
 def outcome(main: str, observations: Sequence[Line]) -> Outcome:
@@ -140,30 +136,30 @@ def outcome(main: str, observations: Sequence[Line]) -> Outcome:
     return "inapplicable" if "inapplicable" in verdicts else "untested"
 
 
-def cases_of_musts(plan: Line, observations: Iterable[Line]) -> dict[str, list[Line]]:
-    """The cases of every testable MUST clause of the claimed documents; a twin has those of the clause it repeats."""
-    musts = plan["musts"]
-    by_clause: dict[str, dict[str, Line]] = {}
+def cases_by_clause(observations: Iterable[Line], twins: Mapping[str, str]) -> dict[str, Mapping[str, Line]]:
+    """Return the cases of some clauses by their ids; `twins` has for each clause the one that it repeats, or itself."""
+    cases: dict[str, dict[str, Line]] = {}
     for line in observations:
         for name in line["clauses"]:
-            by_clause.setdefault(musts.get(name, {}).get("as", name), {})[line["case"]] = line
-    return {name: list(by_clause.get(must.get("as", name), {}).values()) for name, must in musts.items()}
+            cases.setdefault(twins.get(name, name), {})[line["case"]] = line
+    return {name: cases.get(twin, {}) for name, twin in twins.items()}
+
+
+def _cases_of_musts(plan: Line, observations: Iterable[Line]) -> dict[str, Mapping[str, Line]]:
+    return cases_by_clause(observations, {name: must.get("as", name) for name, must in plan["musts"].items()})
 
 
 def outcomes_of_musts(plan: Line, observations: Iterable[Line]) -> dict[str, Outcome]:
     """Return the outcome of every testable MUST clause of the claimed documents."""
-    musts = plan["musts"]
-    return {name: outcome(musts[name]["by"], cases) for name, cases in cases_of_musts(plan, observations).items()}
+    cases = _cases_of_musts(plan, observations)
+    return {name: outcome(must["by"], [*cases[name].values()]) for name, must in plan["musts"].items()}
 
 
 def missing_musts(plan: Line, outcomes: Mapping[str, Outcome]) -> list[str]:
     """Return the core MUST clauses that this run has not judged and for which no reason is recorded."""
     musts = plan["musts"]
-    return [
-        name
-        for name, found in outcomes.items()
-        if found not in JUDGED and musts[name]["profile"] == "core" and not musts[name].get("excused")
-    ]
+    core = {name for name, must in musts.items() if must["profile"] == "core" and not must.get("excused")}
+    return [name for name, found in outcomes.items() if found not in JUDGED and name in core]
 
 
 def claimed_profiles(hello: Line | None, plan: Line) -> list[str]:
@@ -176,11 +172,12 @@ def claimed_profiles(hello: Line | None, plan: Line) -> list[str]:
 def left_out_profiles(hello: Line | None, plan: Line, observations: Sequence[Line]) -> dict[str, int]:
     """Return by named profile, "" for none, the core MUST clauses unsupported for lack of its features."""
     states = (hello or {}).get("capabilities", {})
-    outcomes, cases = outcomes_of_musts(plan, observations), cases_of_musts(plan, observations)
+    outcomes, cases = outcomes_of_musts(plan, observations), _cases_of_musts(plan, observations)
     counts: Counter[str] = Counter()
     for name in missing_musts(plan, outcomes):
         if outcomes[name] == "unsupported":
-            needed = {need for line in cases[name] for need in line["needs"] if not _is_claimed(states, need)}
+            lines = cases[name].values()
+            needed = {need for line in lines for need in line["needs"] if not _is_claimed(states, need)}
             counts[_profile_with(plan, plan["musts"][name]["document"], needed)] += 1
     return {key: counts[key] for key in (*plan["profiles"], "") if counts[key]}
 
@@ -227,10 +224,7 @@ def product_results(plan: Line, observations: Iterable[Line]) -> dict[str, Produ
         for name, row in products.items():
             if _is_of_product(line, row):
                 counts[name][_for_product(line, row["single_device"])] += 1
-    return {
-        name: ProductResult(*(count[product_state] for product_state in _PRODUCT_STATES))
-        for name, count in counts.items()
-    }
+    return {name: ProductResult(*(count[state] for state in _PRODUCT_STATES)) for name, count in counts.items()}
 
 
 def _is_of_product(line: Line, product: Line) -> bool:
@@ -261,10 +255,8 @@ def tallies(plan: Line, outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, 
     counts: dict[str, Counter[str]] = {}
     for name, by_name in outcomes.items():
         counts.setdefault(plan["musts"][name]["document"], Counter())[by_name] += 1
-    return {
-        document: {outcome: found[outcome] for outcome in OUTCOMES if found[outcome]}
-        for document, found in sorted(counts.items())
-    }
+    documents = sorted(counts.items())
+    return {name: {outcome: found[outcome] for outcome in OUTCOMES if found[outcome]} for name, found in documents}
 
 
 def claimed(header: Line, plan: Line, observations: Sequence[Line], problems: Sequence[str]) -> str:
@@ -298,7 +290,7 @@ class Silence:
 
     def __init__(self) -> None:
         self._cases = 0
-        self._reasons: dict[str, int] = {}
+        self._reasons: Counter[str] = Counter()
         self._broken = False
 
     def after(self, line: Line) -> bool:
@@ -306,21 +298,16 @@ class Silence:
         if self._broken or self._cases >= FIRST or line["verdict"] in NOT_ASKED:
             return False
         excused = line["disposition"] != "none"  # by a known deviation: somebody has seen it run
-        if line["verdict"] not in FAULTS or excused or any(_answers(line)):
+        calls = (entry["observation"] for entry in line["exchanges"] if entry["method"] != "session.reset")
+        if line["verdict"] not in FAULTS or excused or any("fault" not in answer for answer in calls):
             self._broken = True
             return False
         self._cases += 1
-        reason = f"{str(line['verdict']).replace('_', ' ')}: {line['reason']}"
-        self._reasons[reason] = self._reasons.get(reason, 0) + 1
+        self._reasons[f"{line['verdict'].replace('_', ' ')}: {line['reason']}"] += 1
         return self._cases == FIRST
 
     def sentence(self) -> str:
         """Return the commonest reason of those cases as a sentence."""
-        reason, number = max(self._reasons.items(), key=lambda item: item[1])
+        ((reason, number),) = self._reasons.most_common(1)
         how = "all" if number == FIRST else f"without an answer, {number}"
         return f"the first {FIRST} cases ended {how} in {reason}"
-
-
-def _answers(line: Line) -> Iterator[bool]:
-    for exchange in line["exchanges"]:
-        yield exchange["method"] != "session.reset" and "fault" not in exchange["observation"]

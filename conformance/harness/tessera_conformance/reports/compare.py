@@ -10,7 +10,7 @@ from typing import Any
 
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports import wording
-from tessera_conformance.reports.causes import ClauseResult, clause_results, judgeable, tally
+from tessera_conformance.reports.causes import clause_results, judgeable, tally
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.page import clause_data, cut, document, packed, registry_data, script_json
@@ -68,8 +68,8 @@ def compare(before: Report, after: Report) -> Comparison:
     new = {line["case"]: line for line in after.observed}
     lists: dict[str, list[Change]] = {name: [] for name in GROUPS}
     compared = old.keys() | new.keys()
-    for cases in (side.keys() for side, report in ((old, before), (new, after)) if is_part(report)):
-        compared &= cases
+    for cases, report in ((old, before), (new, after)):
+        compared &= cases.keys() if report.is_part else compared
     for case in sorted(compared):
         change = Change(case, old.get(case), new.get(case))
         kind = _kind(change)
@@ -80,30 +80,18 @@ def compare(before: Report, after: Report) -> Comparison:
     return Comparison(lists, invalid, _selections_differ(before, after), len(compared), left_out)
 
 
-def is_part(report: Report) -> bool:
-    """Return True if the run selected less than the suite, so that a missing case was not removed."""
-    selection = report.header["selection"]
-    return selection["shard"] is not None or not selection["complete"]
-
-
 def _selections_differ(before: Report, after: Report) -> list[str]:
     """Return the differences between the runs' selections: they alone may explain a change."""
     old, new = before.header["selection"], after.header["selection"]
     differences = [
-        f"the runs differ in {key}: {_chosen(old[key])} before, {_chosen(new[key])} after"
-        for key in ("profile", "level", "shard", "complete")
-        if old[key] != new[key]
+        f"the runs differ in {key}: {str(one).lower()} before, {str(other).lower()} after"
+        for key in ("profile", "level", "shard", "complete", "seed")
+        if (one := old.get(key, 0)) != (other := new.get(key, 0))
     ]
-    if old.get("seed", 0) != new.get("seed", 0):
-        differences.append(f"the runs differ in seed: {old.get('seed', 0)} before, {new.get('seed', 0)} after")
     if old["deviations"] != new["deviations"]:
         numbers = f"{len(old['deviations'])} before, {len(new['deviations'])} after"
         differences.append(f"the runs differ in their known deviations: {numbers}")
     return differences
-
-
-def _chosen(value: str | bool | None) -> str:
-    return "none" if value is None else str(value).lower()
 
 
 def _kind(change: Change) -> str | None:
@@ -195,7 +183,7 @@ def as_json(before: Report, after: Report, comparison: Comparison) -> str:
         "compared": comparison.compared,
         "left_out": comparison.left_out,
     }
-    groups = {name: [_entry(change) for change in changes] for name, changes in comparison.groups.items()}
+    groups = {name: [*map(_entry, changes)] for name, changes in comparison.groups.items()}
     return json.dumps(selection | groups, indent=2)
 
 
@@ -257,36 +245,29 @@ LONGEST_REASON = 200
 
 def compared_page(reports: Sequence[Report], registry: Registry) -> Iterator[str]:
     """Yield the HTML document piece by piece."""
-    histories = _histories(reports)
-    title = f"Tessera conformance: {', '.join(histories)}"
+    histories: dict[str, list[Report]] = {}
+    for report in reports:
+        histories.setdefault(_name(report), []).append(report)
     data = {
         "notes": _notes(reports),
         **registry_data(registry),
-        "clauses": [clause_data(result.clause) for result in clause_results(reports[0], registry).values()],
-        "implementations": [{"name": name, "runs": _runs(history, registry)} for name, history in histories.items()],
+        "clauses": [clause_data(clause) for clause in registry.clauses.values() if clause.active],
+        "implementations": [
+            {"name": name, "runs": [_run(*pair, registry) for pair in zip(history, [None, *history], strict=False)]}
+            for name, history in histories.items()
+        ],
     }
     places = {
-        "TITLE": html.escape(title),
+        "TITLE": html.escape(f"Tessera conformance: {', '.join(histories)}"),
         "DATA": packed(script_json(data)),
         "BADGES": "\n".join(badge(history[-1], registry, attributes="") for history in histories.values()),
     }
     return document("compared.html", ["page.css", "compared.css"], SCRIPTS, places)
 
 
-def _histories(reports: Sequence[Report]) -> dict[str, list[Report]]:
-    """Return the reports of each implementation by its name, in the order in which they were given."""
-    reports_of: dict[str, list[Report]] = {}
-    for report in reports:
-        reports_of.setdefault(_name(report), []).append(report)
-    return reports_of
-
-
 def _name(report: Report) -> str:
     """Name and device, which stay from one version to the next; the label of one that did not start."""
-    implementation = report.header["implementation"]
-    identity = (implementation["hello"] or {}).get("implementation", {})
-    if not identity:
-        return str(implementation["label"])
+    identity = report.identity or {"name": report.header["implementation"]["label"]}
     return " on ".join(filter(None, [str(identity["name"]), str(identity.get("device") or "")]))
 
 
@@ -301,22 +282,20 @@ def _notes(reports: Sequence[Report]) -> list[str]:
         for key in ("profile", "level")
         if len(values := {str(one[key]) for one in chosen}) > 1
     ]
-    if not all(one["complete"] and one["shard"] is None for one in chosen):
+    if any(report.is_part for report in reports):
         notes.append("Some runs are of a part of the suite: what they left out is untested.")
     if len({report.header["registry"]["sha256"] for report in reports}) > 1:
         notes.append("The reports were made with different clause registries: some clauses had other cases.")
     return notes
 
 
-def _runs(history: Sequence[Report], registry: Registry) -> list[dict[str, Any]]:
-    return [_run(report, before, registry) for before, report in zip([None, *history], history, strict=False)]
-
-
 def _run(report: Report, before: Report | None, registry: Registry) -> dict[str, Any]:
     """Return a run's claim, the outcome of each clause as one digit, and the first failing case of each that fails."""
     results = clause_results(report, registry)
     changes = compare(before, report).groups if before is not None else {}
-    lines = {line["case"]: line for line in report.observed}
+    bad = {line["case"]: line for line in report.observed if counts_against(line)}
+    failed = {name: result.cases for name, result in results.items() if result.outcome == "fail"}
+    failing = {name: next(bad[case] for case in cases if case in bad) for name, cases in failed.items()}
     return {
         "implementation": wording.implementation_name(report),
         "claim": report.claim,
@@ -325,12 +304,9 @@ def _run(report: Report, before: Report | None, registry: Registry) -> dict[str,
         "facts": [("--impl", report.header["implementation"]["label"]), *wording.facts(report)],
         "verdicts": wording.verdict_counts(report),
         "outcomes": "".join(str(OUTCOMES.index(result.outcome)) for result in results.values()),
-        "failing": {name: _first(result, lines) for name, result in results.items() if result.outcome == "fail"},
+        "failing": {
+            name: (line["case"], cut(wording.reason_with_verdict(line), LONGEST_REASON))
+            for name, line in failing.items()
+        },
         "changes": {name: len(changed) for name, changed in changes.items() if changed},
     }
-
-
-def _first(result: ClauseResult, lines: Mapping[str, Line]) -> tuple[str, str]:
-    """Return the first case that fails a clause, and its reason."""
-    line = next(lines[case] for case in result.cases if counts_against(lines[case]))
-    return line["case"], cut(wording.reason_with_verdict(line), LONGEST_REASON)

@@ -14,7 +14,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -52,7 +52,7 @@ class UnreadableReport(Exception):
     """A file that is not a report; says which line is wrong and why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Report:
     """A report as read; `problem` says why an invalid one is invalid."""
 
@@ -63,13 +63,27 @@ class Report:
     observations: Sequence[Line]
     footer: Line | None
     problem: str | None
-    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """Values that are computed once for all renderings, by name."""
 
     @property
     def claim(self) -> str:
         """success, partial or failure; invalid where the file is not a whole, unedited report."""
         return "invalid" if self.problem is not None or self.footer is None else str(self.footer["claim"])
+
+    @property
+    def hello(self) -> Line:
+        """The Hello of the implementation; empty if it did not start."""
+        return self.header["implementation"]["hello"] or {}
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """The name, the version and the device, as the implementation gave them; empty if it did not start."""
+        return {**self.hello.get("implementation", {})}
+
+    @property
+    def is_part(self) -> bool:
+        """True if the run selected less than the suite, so that a missing case was not removed."""
+        selection = self.header["selection"]
+        return selection["shard"] is not None or not selection["complete"]
 
     @cached_property
     def observed(self) -> Sequence[Line]:
@@ -88,7 +102,7 @@ class Report:
     @cached_property
     def left_out_profiles(self) -> Mapping[str, int]:
         """The number of core MUST clauses that are unsupported for lack of a profile's features, by named profile."""
-        return left_out_profiles(self.header["implementation"]["hello"], self.plan, self.observed)
+        return left_out_profiles(self.hello, self.plan, self.observed)
 
     @property
     def failures(self) -> list[Line]:
@@ -112,16 +126,9 @@ class JournalWriter:
         self._header = {"record": "header", "format": FORMAT, **line}
         self._append(self._header)
 
-    def plan(
-        self,
-        cases: Iterable[str],
-        musts: Line | None = None,
-        profiles: Line | None = None,
-        products: Line | None = None,
-    ) -> None:
-        """Write the second line: the planned cases, the MUST clauses to judge, the profiles and the products."""
-        optional = {"musts": musts or {}, "profiles": profiles or {}, "products": products or {}}
-        self._plan = {"record": "plan", "cases": sorted(cases), **optional}
+    def plan(self, cases: Iterable[str], rules: Line = NO_PLAN) -> None:
+        """Write the second line: the planned cases, and as rules the MUST clauses, the profiles and the products."""
+        self._plan = {**NO_PLAN, **rules, "cases": sorted(cases)}
         self._append(self._plan)
 
     def observation(self, line: Line) -> None:
@@ -218,33 +225,26 @@ def read(path: Path) -> Report:
     Raises `UnreadableReport`: it cannot be opened, or does not begin with a header.
     """
     lines: list[Line] = []
-    once: set[str] = set()
+    single: dict[str, Line] = {}
+    problem: str | None = "the file is empty"
     for number, raw in enumerate(lines_of(path), start=1):
         line, problem = _parsed(raw, number)
-        if number == 1 and (line is None or line["record"] != "header"):
-            raise _no_header(path, problem or "it is of another record")
-        if line is None:
-            break
-        if line["record"] in once:
+        if number == 1 and line is not None and line["record"] != "header":
+            problem = "it is of another record"
+        elif line is not None and line["record"] in single:
             problem = f"line {number}: a second {line['record']}"
+        if line is None or problem is not None:
             break
-        once |= {line["record"]} - {"observation"}
+        if line["record"] != "observation":
+            single[line["record"]] = line
         lines.append(line)
     if not lines:
-        raise _no_header(path, "the file is empty")
-    by_record: dict[str, list[Line]] = {"plan": [], "observation": [], "footer": []}
-    for line in lines[1:]:
-        by_record[line["record"]].append(line)
-    footer = by_record["footer"][-1] if by_record["footer"] else None
-    plan = by_record["plan"][0] if by_record["plan"] else NO_PLAN
+        what = f"not the header of a report: {str(problem).removeprefix('line 1').removeprefix(':').strip()}"
+        raise UnreadableReport(error_text(f"{path}:1", what, REPORT, "run the suite again"))
+    footer = single.get("footer")
+    observations = [line for line in lines if line["record"] == "observation"]
     problem = problem or _seal_problem(lines, footer)
-    return Report(path, lines[0], plan, by_record["observation"], footer, problem)
-
-
-def _no_header(path: Path, problem: str) -> UnreadableReport:
-    why = problem.removeprefix("line 1").removeprefix(":").strip()
-    what = f"not the header of a report: {why}"
-    return UnreadableReport(error_text(f"{path}:1", what, REPORT, "run the suite again"))
+    return Report(path, lines[0], single.get("plan", NO_PLAN), observations, footer, problem)
 
 
 def _parsed(raw: bytes, number: int) -> tuple[Line | None, str | None]:
@@ -321,15 +321,21 @@ def merge(parts: Sequence[Report], directory: Path) -> Report:
     header = dict(parts[0].header)
     selection = header["selection"] | {"shard": None}
     writer = JournalWriter(path)
-    writer.header(header | {"selection": selection, "run": _run(parts)})
-    plans = [part.plan for part in parts]
-    cases = [case for plan in plans for case in plan["cases"]]
-    writer.plan(cases, plans[0]["musts"], plans[0]["profiles"], plans[0]["products"])
+    started = [part.header["run"]["started"] for part in parts if "started" in part.header["run"]]
+    run = header["run"] | ({"started": min(started)} if started else {})
+    writer.header(header | {"selection": selection, "run": run})
+    writer.plan([case for part in parts for case in part.plan["cases"]], parts[0].plan)
     for part in parts:
         for line in part.observations:
             writer.observation(line)
-    seconds = [_footer(part)["run"].get("seconds", 0) for part in parts]
-    return writer.finish(_problems(parts), {"seconds": round(sum(seconds), 3)})
+    footers = [part.footer for part in parts if part.footer is not None]  # a valid report has one
+    problems = dict.fromkeys(problem for footer in footers for problem in footer["problems"])
+    if header["selection"]["complete"]:
+        deviations = Deviations.of(selection["deviations"], parts[0].path)
+        observed = [(line["case"], line["clauses"]) for part in parts for line in part.observations]
+        problems |= dict.fromkeys(deviations.unmatched(observed))
+    seconds = sum(footer["run"].get("seconds", 0) for footer in footers)
+    return writer.finish([*problems], {"seconds": round(seconds, 3)})
 
 
 def _in_order(parts: Sequence[Report]) -> list[Report]:
@@ -357,22 +363,16 @@ def _in_order(parts: Sequence[Report]) -> list[Report]:
 
 
 def _require_same_header(first: Report, other: Report) -> None:
-    before, after = _comparable(first), _comparable(other)
-    for key in sorted(before.keys() | after.keys()):
+    before, after = (dict(_flat(without_run(report.header))) for report in (first, other))
+    for key in sorted((before.keys() | after.keys()) - {"selection.shard"}):
         if before.get(key) != after.get(key):
             raise CannotMerge(
                 f"the headers differ in {key}: {before.get(key)!r} in {first.path}, {after.get(key)!r} in {other.path}"
             )
 
 
-def _comparable(report: Report) -> Mapping[str, Any]:
-    """Return the header's fields by name, without those that differ between the shards of one run."""
-    fields = dict(_flat(without_run(report.header)))
-    del fields["selection.shard"]
-    return fields
-
-
 def _flat(value: Line, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a header by their names, such as `selection.level`."""
     for key, item in value.items():
         if isinstance(item, dict) and item:
             yield from _flat(item, f"{prefix}{key}.")
@@ -385,26 +385,3 @@ def _require_disjoint(parts: Sequence[Report]) -> None:
         both = sorted(set(one.plan["cases"]) & set(other.plan["cases"]))
         if both:
             raise CannotMerge(f"{both[0]} is both in {one.path} and in {other.path}")
-
-
-def _problems(parts: Sequence[Report]) -> list[str]:
-    """Return the problems of all parts and, for a whole suite, the deviations that match no case of any part."""
-    problems = [problem for part in parts for problem in _footer(part)["problems"]]
-    if not parts[0].header["selection"]["complete"]:
-        return list(dict.fromkeys(problems))
-    entries = parts[0].header["selection"]["deviations"]
-    deviations = Deviations.of(entries, parts[0].path)
-    observed = [(line["case"], line["clauses"]) for part in parts for line in part.observations]
-    return list(dict.fromkeys([*problems, *deviations.unmatched(observed)]))
-
-
-def _run(parts: Sequence[Report]) -> Line:
-    """Return the run of the first shard, and the earliest start."""
-    started = [part.header["run"]["started"] for part in parts if "started" in part.header["run"]]
-    first: dict[str, Any] = parts[0].header["run"]
-    return first | ({"started": min(started)} if started else {})
-
-
-def _footer(part: Report) -> Line:
-    assert part.footer is not None, "a valid report has a footer"
-    return part.footer

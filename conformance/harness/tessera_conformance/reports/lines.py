@@ -50,7 +50,11 @@ LONG = ("checks", "exchanges")
 def short(line: Mapping[str, Any]) -> dict[str, Any]:
     """Return a line as it is written to the file."""
     if line.get("record") == "plan":
-        return {**line, "cases": _by_folder(line["cases"])}
+        folders: dict[str, list[str]] = {}  # the last parts of ids by the part before them: most tests have many cases
+        for case in line["cases"]:
+            before, slash, last = case.rpartition("/")
+            folders.setdefault(before + slash, []).append(last)
+        return {**line, "cases": folders}
     if line.get("record") != "observation":
         return dict(line)
     omitted = {name for name, value in DEFAULTS.items() if line.get(name) == value}
@@ -61,25 +65,11 @@ def short(line: Mapping[str, Any]) -> dict[str, Any]:
 def whole(line: Mapping[str, Any]) -> dict[str, Any]:
     """Return a line with every field, from its written form."""
     if line["record"] == "plan":
-        return {**line, "cases": _listed(line["cases"])}
+        return {**line, "cases": sorted(folder + last for folder, names in line["cases"].items() for last in names)}
     if line["record"] != "observation":
         return dict(line)
     added = {name: value for name, value in DEFAULTS.items() if name not in line}
     return {**line, **added, **{name: [] for name in LONG if name not in line}}
-
-
-def _by_folder(cases: Sequence[str]) -> dict[str, list[str]]:
-    """Return the last parts of case ids by the part before them: most tests have many cases."""
-    names: dict[str, list[str]] = {}
-    for case in cases:
-        before, slash, last = case.rpartition("/")
-        names.setdefault(before + slash, []).append(last)
-    return names
-
-
-def _listed(folders: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return every case id in order."""
-    return sorted(folder + last for folder, names in folders.items() for last in names)
 
 
 # An observation line as a run keeps it: encoded once, as text, and parsed on demand.
@@ -344,10 +334,8 @@ def _brief(message: Any) -> Any:
     """Return a message with long texts shortened as `plain` does, so that modules are not encoded first."""
     if not isinstance(message, dict):
         return message
-    return {
-        name: plain(value) if isinstance(value, str) and len(value) > WHOLE_TEXT else value
-        for name, value in message.items()
-    }
+    long = {name: plain(value) for name, value in message.items() if isinstance(value, str) and len(value) > WHOLE_TEXT}
+    return message | long
 
 
 def _run(exchange: Exchange) -> str:
@@ -364,28 +352,20 @@ def encoded(value: Any) -> str:
         text = _ENCODER.encode(value)
     except (TypeError, ValueError):
         text = ""
-    has_long = len(text) >= BLOCK and (_has_long_number(text) or _has_long_text(text))
-    return _ENCODER.encode(plain(value)) if not text or "\\ud" in text or has_long else text
+    # 3,000 digits, from which on numbers are shortened, fill a block; a search for them takes a hundred times as long
+    blocks = (text[first : first + BLOCK] for first in range(0, len(text) - BLOCK + 1, BLOCK))
+    long_number = len(text) >= BLOCK and any(block.isdigit() for block in blocks)
+    is_long = long_number or has_long_text(text, WHOLE_TEXT)
+    return _ENCODER.encode(plain(value)) if not text or "\\ud" in text or is_long else text
 
 
 BLOCK = 1000
 """The block size of the search for digits, a third of the length from which numbers are shortened."""
 
 
-def _has_long_number(encoded_text: str) -> bool:
-    """Return True if JSON may hold 3,000 digits in a row, which fill a whole block of `BLOCK` characters.
-
-    This is a hundred times faster than a search for the digits, which took a tenth of a whole run.
-    """
-    blocks = range(0, len(encoded_text) - BLOCK + 1, BLOCK)
-    return any(encoded_text[first : first + BLOCK].isdigit() for first in blocks)
-
-
-def _has_long_text(encoded_text: str) -> bool:
-    """Return True if JSON may hold a text to shorten: too many characters between two quotation marks."""
-    if len(encoded_text) <= WHOLE_TEXT:
-        return False
-    return max(map(len, encoded_text.replace('\\"', "__").split('"'))) > WHOLE_TEXT
+def has_long_text(encoded_text: str, longest: int) -> bool:
+    """Return True if JSON may hold a text of more characters: if two quotation marks are so far apart."""
+    return len(encoded_text) > longest and max(map(len, encoded_text.replace('\\"', "__").split('"'))) > longest
 
 
 def plain(value: Any, whole: bool = False) -> Any:
@@ -398,7 +378,9 @@ def plain(value: Any, whole: bool = False) -> Any:
         return sorted((plain(item) for item in value), key=json.dumps)  # a set has no order of its own
     if isinstance(value, str):
         text = value.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair has no UTF-8 form
-        return text if whole or len(text) <= WHOLE_TEXT else _beginning(text)
+        if whole or len(text) <= WHOLE_TEXT:
+            return text
+        return f"{text[:HEAD_TEXT]}... ({len(text)} characters, SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
     if isinstance(value, list | Sequence) and not isinstance(value, bytes):
         return [plain(item, whole) for item in value]
     if isinstance(value, Fraction):
@@ -408,11 +390,6 @@ def plain(value: Any, whole: bool = False) -> Any:
     if isinstance(value, float) and value - value == 0:
         return value
     return hex(value) if isinstance(value, int) else repr(value)
-
-
-def _beginning(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return f"{text[:HEAD_TEXT]}... ({len(text)} characters, SHA-256 {digest})"
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=plain)

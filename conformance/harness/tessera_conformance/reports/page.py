@@ -18,7 +18,6 @@ from tessera_conformance.reports import wording
 from tessera_conformance.reports.causes import (
     OUTCOME_WORDS,
     Cause,
-    ClauseResult,
     causes,
     clause_results,
     in_order,
@@ -26,7 +25,7 @@ from tessera_conformance.reports.causes import (
 )
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.lines import LONG
+from tessera_conformance.reports.lines import LONG, has_long_text
 from tessera_conformance.reports.summary import rooflines
 from tessera_conformance.terminal import visible
 from tessera_conformance.verdicts import VERDICTS
@@ -90,14 +89,9 @@ def _asset(name: str) -> str:
 
 def _policy(script: str, style: str) -> str:
     """Return the content security policy that allows only this script and this style."""
-    return (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
+    sources = "script-src 'sha256-{}'; style-src 'sha256-{}'".format(*digests)
+    return f"default-src 'none'; {sources}; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 # The report as one self-contained HTML page that works from a file, without a network.
@@ -115,20 +109,8 @@ LONGEST_OTHER = 20_000
 BLOCK = 128
 """Cases whose details are compressed together."""
 SCRIPTS = (
-    "packed.js",
-    "words.js",
-    "bars.js",
-    "tensor.js",
-    "deadlock.js",
-    "case.js",
-    "causes.js",
-    "map.js",
-    "list.js",
-    "filters.js",
-    "address.js",
-    "keys.js",
-    "scheme.js",
-    "page.js",
+    *("packed.js", "words.js", "bars.js", "tensor.js", "deadlock.js", "case.js", "causes.js", "map.js", "list.js"),
+    *("filters.js", "address.js", "keys.js", "scheme.js", "page.js"),
 )
 """The pieces of the script, which become one."""
 
@@ -138,7 +120,7 @@ def page(report: Report, registry: Registry) -> Iterator[str]:
     places = {
         "TITLE": html.escape(visible(f"{wording.implementation_name(report)}: {report.claim}")),
         "ROOFLINES": rooflines(report),
-        "DATA": packed(script_json(_data(report, clause_results(report, registry), registry))),
+        "DATA": packed(script_json(_data(report, registry))),
     }
     return document("page.html", ["page.css"], SCRIPTS, places, _blocks(report))
 
@@ -150,9 +132,12 @@ def _blocks(report: Report) -> Iterator[str]:
         yield f"{chr(10) if start else ''}{packed(block)}"
 
 
-def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, Any]:
+def _data(report: Report, registry: Registry) -> dict[str, Any]:
     lines = in_order(report.observed)
     places = {line["case"]: place for place, line in enumerate(lines)}
+    results = clause_results(report, registry).values()
+    cited = {name for result in results if result.cases for name in result.clause.interpretations}
+    cited &= registry.interpretations.keys()
     return {
         "implementation": wording.implementation_name(report),
         "label": report.header["implementation"]["label"],
@@ -166,20 +151,13 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "verdicts": VERDICTS,
         **registry_data(registry),
         "clauses": [
-            clause_data(result.clause) | {"outcome": result.outcome, "cases": len(result.cases)}
-            for result in results.values()
+            clause_data(result.clause) | {"outcome": result.outcome, "cases": len(result.cases)} for result in results
         ],
         "block": BLOCK,
-        "interpretations": _decisions(results, registry),
+        "interpretations": {name: registry.interpretations[name].decision for name in sorted(cited)},
         "causes": [_cause(report, cause, places) for cause in causes(report)],
         "cases": [_case(line) for line in lines],
     }
-
-
-def _decisions(results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, str]:
-    """Return the decisions of interpretations that leave a clause with cases open."""
-    cited = {name for result in results.values() if result.cases for name in result.clause.interpretations}
-    return {name: registry.interpretations[name].decision for name in sorted(cited & registry.interpretations.keys())}
 
 
 def _cause(report: Report, cause: Cause, places: Mapping[str, int]) -> dict[str, Any]:
@@ -195,40 +173,27 @@ def _cause(report: Report, cause: Cause, places: Mapping[str, int]) -> dict[str,
 
 
 def _case(observation: Line) -> dict[str, Any]:
-    seconds = observation["run"].get("seconds")
     return {
         "id": observation["case"],
-        "title": observation["title"],
-        "clauses": observation["clauses"],
-        "verdict": observation["verdict"],
-        "disposition": observation["disposition"],
-        "cause": observation["cause"],
+        **{name: observation[name] for name in ("title", "clauses", "verdict", "disposition", "cause")},
         "counts": counts_against(observation),
         "missing": missing_feature(observation) is not None,
         "reason": cut(observation["reason"], 400),
-        "seconds": seconds if isinstance(seconds, int | float) else None,
+        "seconds": wording.seconds_of(observation),
     }
 
 
 def _details(report: Report, observation: Line) -> str:
     longest = LONGEST_PASSED if observation["verdict"] == "pass" else LONGEST_OTHER
-    before = {
+    details = {
         "reason": observation["reason"],
         "command": wording.reproduce_command(report, observation["case"]),
         "deviation": wording.deviation_reason(report, observation),
+        **{name: observation[name] for name in LONG},
+        "left_out": wording.left_out(observation),
     }
-    after = {"left_out": wording.left_out(observation)}
-    parts = [script_json(_trimmed(before, longest))[1:-1], _long_fields(observation, longest), script_json(after)[1:-1]]
-    return f"{{{','.join(parts)}}}"
-
-
-def _long_fields(observation: Line, longest: int) -> str:
-    """Return checks and exchanges as JSON, trimmed if a text between two quotation marks is too long."""
-    fields = {key: observation[key] for key in LONG}
-    text = script_json(fields)[1:-1]
-    if len(text) <= longest or max(map(len, text.replace('\\"', "__").split('"'))) <= longest:
-        return text
-    return script_json(_trimmed(fields, longest))[1:-1]
+    text = script_json(details)
+    return script_json(_trimmed(details, longest)) if has_long_text(text, longest) else text
 
 
 def _trimmed(value: Any, longest: int) -> Any:

@@ -11,6 +11,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 
 from tessera_conformance.cases import SuiteNotCollected, clauses_directory
@@ -53,7 +54,7 @@ def junit(report: Report, registry: Registry) -> Iterator[str]:
     problems = [report.problem] if report.problem is not None else []
     problems += wording.problems_of(report, registry)
     if problems:
-        suites.append(_suite("report", (_problem(number, text) for number, text in enumerate(problems, start=1))))
+        suites.append(_suite("report", map(_problem, count(1), problems)))
     root = _counted("testsuites", wording.implementation_name(report), sum((counts for counts, _ in suites), Counter()))
     yield f'<?xml version="1.0" encoding="UTF-8"?>\n{_opening(root)}\n'
     yield from (text for _, text in suites)
@@ -87,9 +88,8 @@ def _opening(element: ElementTree.Element) -> str:
 
 def _case(report: Report, observation: Line, groups: Mapping[str, str]) -> ElementTree.Element:
     folder, _, name = observation["case"].rpartition("/")
-    seconds = observation["run"].get("seconds", 0.0)
     case = ElementTree.Element("testcase", classname=_legal(folder.replace("/", ".")), name=_legal(name))
-    case.set("time", f"{seconds if isinstance(seconds, int | float) else 0.0:.3f}")
+    case.set("time", f"{wording.seconds_of(observation) or 0.0:.3f}")
     properties = ElementTree.SubElement(case, "properties")
     fields = [("case", observation["case"]), ("title", observation["title"])]
     fields += [("clause", clause) for clause in observation["clauses"]]
@@ -100,34 +100,33 @@ def _case(report: Report, observation: Line, groups: Mapping[str, str]) -> Eleme
     for key, value in fields:
         ElementTree.SubElement(properties, "property", name=key, value=_legal(value))
     _result(case, report, observation)
-    _stderr(case, observation)
+    # only a fault leaves standard error behind, and none passes
+    exchanges = observation["exchanges"] if observation["verdict"] != "pass" else ()
+    written = [exchange["run"]["stderr"] for exchange in exchanges if exchange["run"].get("stderr")]
+    if written:
+        ElementTree.SubElement(case, "system-err").text = _legal("\n".join(written))
     return case
 
 
 def _result(case: ElementTree.Element, report: Report, observation: Line) -> None:
+    """Add the element of a case that did not simply pass."""
     verdict, disposition = observation["verdict"], observation["disposition"]
-    reason = wording.reason_with_verdict(observation)
+    message = wording.reason_with_verdict(observation)
+    text, kind = None, disposition
     if disposition in ("known_deviation", "waived"):
-        message = f"{disposition}: {wording.deviation_reason(report, observation)}; {reason}"
-        ElementTree.SubElement(case, "skipped", message=_legal(message), type=disposition)
+        tag, message = "skipped", f"{disposition}: {wording.deviation_reason(report, observation)}; {message}"
     elif disposition == "other_reading":
-        ElementTree.SubElement(case, "skipped", message=_legal(f"{disposition}: {reason}"), type=disposition)
+        tag, message = "skipped", f"{disposition}: {message}"
     elif disposition == "unexpected_pass":
-        ElementTree.SubElement(case, "failure", message=_legal(reason), type=disposition)
+        tag = "failure"
     elif verdict in BAD_VERDICTS:
-        tag = "failure" if verdict == "fail" else "error"
-        element = ElementTree.SubElement(case, tag, message=_legal(observation["reason"]), type=verdict)
-        element.text = _legal(f"{reason}\n{wording.reproduce_command(report, observation['case'])}")
+        text = _legal(f"{message}\n{wording.reproduce_command(report, observation['case'])}")
+        tag, message, kind = "failure" if verdict == "fail" else "error", observation["reason"], verdict
     elif verdict != "pass":
-        ElementTree.SubElement(case, "skipped", message=_legal(reason), type=verdict)
-
-
-def _stderr(case: ElementTree.Element, observation: Line) -> None:
-    if observation["verdict"] == "pass":
-        return  # only a fault leaves standard error behind, and none passes
-    written = [exchange["run"]["stderr"] for exchange in observation["exchanges"] if exchange["run"].get("stderr")]
-    if written:
-        ElementTree.SubElement(case, "system-err").text = _legal("\n".join(written))
+        tag, kind = "skipped", verdict
+    else:
+        return
+    ElementTree.SubElement(case, tag, message=_legal(message), type=kind).text = text
 
 
 def _problem(number: int, text: str) -> ElementTree.Element:
@@ -207,7 +206,7 @@ EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": U
 RENDERS = "Render a report file; with --format html, several of them side by side in one page."
 MERGES = "Join the reports of all shards K/N of one run into the report of the whole run, and make its pages."
 COMPARES = "Say which cases were fixed, broke, changed otherwise, were added or disappeared from A to B."
-FORMATS: dict[str, Callable[[Report, Registry], str | Iterable[str]]] = {
+FORMATS: dict[str, Rendering] = {
     "terminal": terminal_summary,
     "markdown": markdown,
     "junit": junit,
@@ -375,7 +374,7 @@ def baseline(
     }
     everything = {**others, **{case: line["clauses"] for case, line in lines.items()}}
     additions = [
-        Deviation(pattern, MODE, _reason([failing[case] for case in cases]), owner, expires, clause or None)
+        Deviation(pattern, MODE, _reason(failing[cases[0]], len(cases)), owner, expires, clause or None)
         for (_, pattern, clause), cases in _cover(everything, failing)
     ]
     return sorted([*entries, *additions], key=lambda entry: (entry.cases, entry.clause or ""))
@@ -435,25 +434,21 @@ def _patterns(case: str, clauses: Sequence[str]) -> Iterator[Pattern]:
             yield len(pattern) - 1, pattern, clause
 
 
-def _reason(lines: Sequence[Line]) -> str:
-    """Return the reason of the first of some cases, and the number of the others."""
-    first = lines[0]
+def _reason(first: Line, number: int) -> str:
+    """Return the reason of the first of some cases, and their number."""
     reason = " ".join(f"{first['verdict']}: {first['reason']}".split())
     shown = reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 4]} ..."
-    return shown if len(lines) == 1 else f"{shown} ({len(lines)} cases)"
+    return shown if number == 1 else f"{shown} ({number} cases)"
 
 
 def deviations_toml(entries: Sequence[Deviation], heading: str) -> str:
     """Return the file of some deviations."""
-    return (
-        f"# {heading}\n" + "".join(f"\n{_table(entry)}" for entry in entries) + ("" if entries else "deviation = []\n")
-    )
-
-
-def _table(entry: Deviation) -> str:
-    fields = {"cases": entry.cases, "clause": entry.clause, "mode": entry.mode, "reason": entry.reason}
-    lines = [f"{name} = {json.dumps(value)}" for name, value in {**fields, "owner": entry.owner}.items() if value]
-    return "\n".join(["[[deviation]]", *lines, f"expires = {entry.expires.isoformat()}"]) + "\n"
+    lines = [f"# {heading}"]
+    for entry in entries:
+        fields = {name: getattr(entry, name) for name in ("cases", "clause", "mode", "reason", "owner")}
+        lines += ["", "[[deviation]]", *(f"{name} = {json.dumps(value)}" for name, value in fields.items() if value)]
+        lines.append(f"expires = {entry.expires.isoformat()}")
+    return "\n".join(lines if entries else [*lines, "deviation = []"]) + "\n"
 
 
 # `tessera-conformance deviations write`: list today's failures as known deviations, so that the run is green.
@@ -479,14 +474,11 @@ def configure_deviations(parser: argparse.ArgumentParser) -> None:
 
 def write_deviations(arguments: argparse.Namespace) -> int:
     """Write the file and return 0; an error, such as a report without a baseline, makes the command return 2."""
-    path = arguments.report
-    report = read(path / FILE_NAME if path.is_dir() else path)
+    report = _read(arguments.report)
     expires = arguments.expires or datetime.date.today() + datetime.timedelta(days=DAYS)
-    complete = report.header["selection"]["complete"] and not report.header["selection"]["shard"]
-    others = {} if complete else {identifier: case.clauses for identifier, case in case_index().items()}
+    others = {identifier: case.clauses for identifier, case in case_index().items()} if report.is_part else {}
     entries = baseline(report, others, arguments.owner, expires)
-    identity = (report.header["implementation"]["hello"] or {}).get("implementation", {})
-    name = " ".join(filter(None, [identity.get("name"), identity.get("version")])) or "an implementation"
+    name = " ".join(filter(None, map(report.identity.get, ("name", "version")))) or "an implementation"
     write_toml(arguments.output, deviations_toml(entries, f"What {name} is known to get wrong."), "deviations")
     excused = sum(
         line["verdict"] != "pass" and any(entry.matches(line["case"], line["clauses"]) for entry in entries)

@@ -50,31 +50,26 @@ _LABEL = 13
 
 def terminal_summary(report: Report, registry: Registry) -> str:
     """Return the end of a run: name, outcomes of clauses and cases, the claim, the causes, and a command."""
-    top = causes(report)
-    lines = [
-        _title(report),
-        *_row("clauses", _clause_counts(report, registry)),
-        *_row("cases", _case_counts(report)),
-        *_row("not judged", wording.not_judged(report)),
-        *_row("remedy", wording.remedies(report)),
-        *_row("readings", _readings(report)),
-        *_row("deviations", _disposition_counts(report)),
-        *_row("claim", [f"{wording.claim_title(report)}: {wording.claim_reason(report, registry)}"]),
-        *_row("profiles", wording.products(report)),
-        *_row("selection", wording.chosen_parts(report)),
-        *_row("scope", wording.scope(report)),
-        *_row("images", wording.images(report)),
-        *_problems(report, registry),
-        *_stderr_of_the_start(report),
-        *_causes(top, registry),
-        *_pointers(report, top),
-    ]
+    title = [wording.implementation_name(report), wording.selection(report), wording.duration(report)]
+    dispositions = Counter(line["disposition"] for line in report.observed)
+    excused = [name for name in sorted(dispositions) if name not in ("none", "other_reading")]
+    rows = {
+        "clauses": _clause_counts(report, registry),
+        "cases": [f"{number} {verdict}" for verdict, number in wording.verdict_counts(report)] or ["none"],
+        "not judged": wording.not_judged(report),
+        "remedy": wording.remedies(report),
+        "readings": _readings(report),
+        "deviations": [f"{dispositions[name]} {name.replace('_', ' ')}" for name in excused],
+        "claim": [f"{wording.claim_title(report)}: {wording.claim_reason(report, registry)}"],
+        "profiles": wording.products(report),
+        "selection": wording.chosen_parts(report),
+        "scope": wording.scope(report),
+        "images": wording.images(report),
+    }
+    lines = [_cut("     ".join(map(printable, title)))]
+    lines += [line for label, items in rows.items() for line in _row(label, items)]
+    lines += [*_problems(report, registry), *_causes(causes(report), registry), *_pointers(report)]
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _title(report: Report) -> str:
-    parts = [wording.implementation_name(report), wording.selection(report), wording.duration(report)]
-    return _cut("     ".join(map(printable, parts)))
 
 
 def _row(label: str, items: Sequence[str]) -> Iterator[str]:
@@ -98,16 +93,6 @@ def _clause_counts(report: Report, registry: Registry) -> list[str]:
     return [first, *(f"{wording.count(counts[name])} {OUTCOME_WORDS[name]}" for name in rest)]
 
 
-def _case_counts(report: Report) -> list[str]:
-    return [f"{number} {verdict}" for verdict, number in wording.verdict_counts(report)] or ["none"]
-
-
-def _disposition_counts(report: Report) -> list[str]:
-    counts = Counter(line["disposition"] for line in report.observed)
-    left_out = ("none", "other_reading")
-    return [f"{counts[name]} {name.replace('_', ' ')}" for name in sorted(counts) if name not in left_out]
-
-
 def _readings(report: Report) -> list[str]:
     """Return the number of cases that follow another reading, and their interpretations."""
     readings = wording.other_readings(report)
@@ -124,9 +109,6 @@ def _problems(report: Report, registry: Registry) -> Iterator[str]:
         yield from _indented(problem, 4, REASON_LINES)
     if len(problems) > SHOWN_PROBLEMS:
         yield f"    and {len(problems) - SHOWN_PROBLEMS} more"
-
-
-def _stderr_of_the_start(report: Report) -> Iterator[str]:
     for line in tail(wording.start_stderr(report), START_LINES):
         yield from _indented(f"stderr: {line}", 6, REASON_LINES)
 
@@ -151,29 +133,19 @@ def _causes(causes: Sequence[Cause], registry: Registry) -> Iterator[str]:
 
 
 def _indented(text: str, indent: int, most: int) -> list[str]:
-    return textwrap.wrap(
-        printable(text),
-        WIDTH,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * indent,
-        max_lines=most,
-        placeholder=" ...",
-    )
+    lines = textwrap.wrap(printable(text), WIDTH - indent, max_lines=most, placeholder=" ...")
+    return [" " * indent + line for line in lines]
 
 
-def _pointers(report: Report, causes: Sequence[Cause]) -> Iterator[str]:
+def _pointers(report: Report) -> Iterator[str]:
     """Yield the commands and paths that people copy: never cut, even if they are longer than a line."""
-    first = next((cause.smallest for cause in causes if cause.form[0] != "missing"), None)
+    first = next((cause.smallest for cause in causes(report) if cause.form[0] != "missing"), None)
     if first is not None:
         yield f"  {'reproduce':<{_LABEL - 2}}{printable(wording.reproduce_command(report, first['case']))}"
     page = report.path.parent / "index.html"
-    yield f"  {'report':<{_LABEL - 2}}{printable(str(_near(page if page.exists() else report.path)))}"
-
-
-def _near(path: Path) -> Path:
-    """Return the path, relative to the working directory if it is below."""
-    absolute = path.resolve()
-    return absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute
+    path, here = (page if page.exists() else report.path).resolve(), Path.cwd()
+    path = path.relative_to(here) if path.is_relative_to(here) else path
+    yield f"  {'report':<{_LABEL - 2}}{printable(str(path))}"
 
 
 def _cut(text: str) -> str:
@@ -206,9 +178,7 @@ def markdown(report: Report, registry: Registry) -> str:
         _coverage(results, registry),
         _markdown_causes(report, registry),
         _failures(report, results),
-        _markdown_readings(report),
-        _deviations(report),
-        _unsupported(report),
+        *_excuses(report),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -254,21 +224,20 @@ def _cases(report: Report) -> str:
 
 def _coverage(results: Mapping[str, ClauseResult], registry: Registry) -> str:
     cells = by_document_and_level(results)
-    rows = []
-    for key, document in registry.documents.items():
-        for level in LEVELS:
-            if cells.get((key, level)):
-                rows.append((text(document.title), level, *_numbers(cells[key, level])))
+    rows = [
+        (text(document.title), level, *_numbers(cells[key, level]))
+        for key, document in registry.documents.items()
+        for level in LEVELS
+        if (key, level) in cells
+    ]
     rows.append(("**all**", "", *_numbers(tally(results.values()))))
     note = "A clause passes where a case that judges its main effect ran and passed, and all that ran passed."
     head = ("document", "level", "testable", *(OUTCOME_WORDS[name] for name in OUTCOMES))
     return f"## Clauses\n\n{note}\n\n{table(head, rows)}"
 
 
-def _numbers(counts: Tally) -> Iterator[str]:
-    yield str(judgeable(counts))
-    for name in OUTCOMES:
-        yield str(counts[name] or "")
+def _numbers(counts: Tally) -> list[str]:
+    return [str(judgeable(counts)), *(str(counts[name] or "") for name in OUTCOMES)]
 
 
 def _markdown_causes(report: Report, registry: Registry) -> str:
@@ -286,9 +255,8 @@ def _markdown_causes(report: Report, registry: Registry) -> str:
 
 def _failures(report: Report, results: Mapping[str, ClauseResult]) -> str:
     failed = failures(report)
-    parts = [_failure(report, line, results) for line in failed[:SHOWN_FAILURES]]
-    parts += _more(len(failed), SHOWN_FAILURES)
-    return "\n\n".join(["## Failures", *parts]) if parts else ""
+    shown = [_failure(report, line, results) for line in failed[:SHOWN_FAILURES]]
+    return "\n\n".join(["## Failures", *shown, *_more(len(failed), SHOWN_FAILURES)]) if shown else ""
 
 
 def _failure(report: Report, observation: Line, results: Mapping[str, ClauseResult]) -> str:
@@ -306,29 +274,22 @@ def _stderr(lines: Sequence[str]) -> list[str]:
     return ["Standard error:\n\n" + "\n".join(f"    {_escaped(line)}" for line in lines)] if lines else []
 
 
-def _markdown_readings(report: Report) -> str:
-    rows = [
-        (text(name), text(alternative), str(number)) for name, alternative, number in wording.other_readings(report)
-    ]
-    return _listing("Other readings", ("interpretation", "the alternative that is followed", "cases"), rows)
-
-
-def _deviations(report: Report) -> str:
-    lines = [line for line in report.observed if line["disposition"] in ("known_deviation", "waived")]
-    rows = [
+def _excuses(report: Report) -> Iterator[str]:
+    """Yield tables of the readings, the cases and the features that the claim does not count against it."""
+    readings = [map(text, map(str, row)) for row in wording.other_readings(report)]
+    yield _listing("Other readings", ("interpretation", "the alternative that is followed", "cases"), readings)
+    deviations = [
         (text(line["case"]), line["disposition"].replace("_", " "), text(wording.deviation_reason(report, line)))
-        for line in lines
+        for line in report.observed
+        if line["disposition"] in ("known_deviation", "waived")
     ]
-    return _listing("Known deviations", ("case", "", "reason"), rows)
-
-
-def _unsupported(report: Report) -> str:
+    yield _listing("Known deviations", ("case", "", "reason"), deviations)
     lines = [line for line in report.observed if line["verdict"] == "unsupported"]
-    rows = [(text(line["case"]), text(", ".join(line["clauses"])), text(line["reason"])) for line in lines]
-    return _listing("Unsupported", ("case", "clauses", "reason"), rows)
+    unsupported = [map(text, (line["case"], ", ".join(line["clauses"]), line["reason"])) for line in lines]
+    yield _listing("Unsupported", ("case", "clauses", "reason"), unsupported)
 
 
-def _listing(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _listing(title: str, head: Sequence[str], rows: Sequence[Iterable[str]]) -> str:
     if not rows:
         return ""
     return "\n\n".join([f"## {title}", table(head, rows[:SHOWN]), *_more(len(rows), SHOWN)])
@@ -338,7 +299,7 @@ def _more(number: int, shown: int) -> list[str]:
     return [f"And {wording.count(number - shown)} more, in `index.html`."] if number > shown else []
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> str:
+def table(head: Sequence[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> str:
     """A Markdown table of cells that are Markdown already; `numbers` aligns every column but the first to the right."""
     marks = ["---", *["---:" if numbers else "---"] * (len(head) - 1)]
     lines = (f"| {' | '.join(cells)} |" for cells in rows)
@@ -405,9 +366,19 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 def rooflines(report: Report) -> str:
     """Return the section's markup, in ASCII: the picture and, for a roofline without figures, the reason."""
     measurements = figures(report)
-    plots = [plot for plot in PLOTS if _lines(measurements, plot)]
+    plots = {plot: lines for plot in PLOTS if (lines := _lines(measurements, plot))}
     missing = [f"<p>{_text(f'{plot.title}: {_why_not(report)}')}</p>" for plot in PLOTS if plot not in plots]
-    return "\n".join([*([_picture(measurements, plots)] if plots else []), *missing])
+    if not plots:
+        return "\n".join(missing)
+    width = len(plots) * (CHART_WIDTH + GAP) - GAP
+    names = " and ".join(plot.title for plot in plots)
+    parts = [f'<svg viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{_text(f"Rooflines. {names}")}">']
+    for number, (plot, lines) in enumerate(plots.items()):
+        possible = (figure.get("bytes_per_second") for figure in measurements if figure["plot"] == plot.name)
+        roof = max(filter(None, possible), default=None)  # the greatest possible rate, if a case recorded it
+        parts.append(f'<g transform="translate({number * (CHART_WIDTH + GAP)} 0)">')
+        parts += [*_panel(plot, lines, roof), "</g>"]
+    return "\n".join([*parts, "</svg>", *missing])
 
 
 def figures(report: Report) -> list[Mapping[str, Any]]:
@@ -432,27 +403,6 @@ def _why_not(report: Report) -> str:
         return "not asked; no case of this run measures it."
     line = lines[0]
     return f"{line['verdict'].replace('_', ' ')}; {line['reason'] or 'no case gave a figure'}."
-
-
-def _picture(measurements: Sequence[Mapping[str, Any]], plots: Sequence[Plot]) -> str:
-    width = len(plots) * (CHART_WIDTH + GAP) - GAP
-    names = " and ".join(plot.title for plot in plots)
-    parts = [f'<svg viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{_text(f"Rooflines. {names}")}">']
-    for number, plot in enumerate(plots):
-        parts.append(f'<g transform="translate({number * (CHART_WIDTH + GAP)} 0)">')
-        parts += _panel(plot, _lines(measurements, plot), _roof(measurements, plot))
-        parts.append("</g>")
-    return "\n".join([*parts, "</svg>"])
-
-
-def _roof(measurements: Sequence[Mapping[str, Any]], plot: Plot) -> float | None:
-    """Return the greatest possible rate, if a case recorded it."""
-    rates = [
-        figure["bytes_per_second"]
-        for figure in measurements
-        if figure["plot"] == plot.name and figure.get("bytes_per_second")
-    ]
-    return max(rates, default=None)
 
 
 @dataclass(frozen=True)

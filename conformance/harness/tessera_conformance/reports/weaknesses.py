@@ -31,8 +31,7 @@ NUMERIC = ("matmul", "numerics-policy", "determinism", "profiles", "copies", "al
 _COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
 FAMILIES: Mapping[str, Mapping[str, str]] = {
     "collective": {
-        **{name: name for name in _COLLECTIVES},
-        **{f"tess{name.title().replace('_', '')}": name for name in _COLLECTIVES},
+        spelling: name for name in _COLLECTIVES for spelling in (name, f"tess{name.title().replace('_', '')}")
     },
     "message": {name: name for name in ("MemoryWrite", "MemoryRead", "KernelLaunch")},
 }
@@ -113,20 +112,18 @@ def facts_of_index(registry: Registry, index: CaseIndex) -> Mapping[str, Facts]:
 
 
 def _add(line: Mapping[str, Any], registry: Registry, facts: Mapping[str, Facts]) -> None:
-    case = Facts()
+    judged = line.get("judges") or judged_by_checks(check["kind"] for check in line["checks"])
+    case = Facts(judged={*judged})
     for exchange in line["exchanges"]:
         case.operations.add(exchange["method"])
         case.words.add(exchange["method"].rpartition(".")[2])
         _read(exchange["params"], case)
-    judged = line.get("judges") or judged_by_checks(check["kind"] for check in line["checks"])
-    for name in line["clauses"]:
-        fact = facts.get(name)
-        if fact is not None:
-            fact.cases += 1
-            fact.plain += set(line.get("needs", ())) <= {registry.clauses[name].feature}
-            fact.judged |= set(judged)
-            for part in ("operations", "words", "dtypes", "shapes"):
-                getattr(fact, part).update(getattr(case, part))
+    for name in facts.keys() & {*line["clauses"]}:
+        fact = facts[name]
+        fact.cases += 1
+        fact.plain += {*line.get("needs", ())} <= {registry.clauses[name].feature}
+        for part in ("operations", "words", "dtypes", "shapes", "judged"):
+            getattr(fact, part).update(getattr(case, part))
 
 
 def _read(value: Any, case: Facts) -> None:
@@ -237,8 +234,8 @@ class Reasons:
 
     def of(self, rule: str, clause: Clause) -> str:
         """Return the reason for a mark, "" where there is none."""
-        rows = (row for row in self.rows if row["rule"] == rule)
-        return next((row["reason"] for row in rows if _matches(row["clauses"], clause.id)), "")
+        patterns = ((row["reason"], name) for row in self.rows if row["rule"] == rule for name in row["clauses"])
+        return next((reason for reason, pattern in patterns if fnmatchcase(clause.id, pattern)), "")
 
     def idle(self, weaknesses: Iterable[Weakness], rules: Container[str] = RULES) -> list[str]:
         """Return the entries about some rules that explain no mark."""
@@ -250,7 +247,3 @@ class Reasons:
             for pattern in row["clauses"]
             if not any(rule == row["rule"] and fnmatchcase(clause, pattern) for rule, clause in marked)
         ]
-
-
-def _matches(patterns: Iterable[str], clause: str) -> bool:
-    return any(fnmatchcase(clause, pattern) for pattern in patterns)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from functools import lru_cache
 
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports.causes import OUTCOME_WORDS, Cause, unknown_clauses
@@ -35,8 +35,7 @@ _NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 def implementation_name(report: Report) -> str:
     """Name, version and device, as the implementation gave them; its label where it did not start."""
-    hello = report.header["implementation"]["hello"] or {}
-    identity = hello.get("implementation", {})
+    identity = report.identity
     if not identity:
         return str(report.header["implementation"]["label"])
     device = f" on {identity['device']}" if identity.get("device") else ""
@@ -55,13 +54,10 @@ def selection(report: Report) -> str:
 def chosen_parts(report: Report) -> list[str]:
     """Return the options that selected cases: `case ir/matmul/*`, `clause LANG-10-05`; only the first of many."""
     chosen = report.header["selection"].get("chosen", {})
-    parts = [f"{_PARTS.get(name, name)} {value}" for name, part in chosen.items() for value in _listed(part)]
+    lists = {name: part if isinstance(part, list | tuple) else [part] for name, part in chosen.items()}
+    parts = [f"{_PARTS.get(name, name)} {value}" for name, values in lists.items() for value in values]
     further = len(parts) - _SHOWN_PARTS
     return [*parts[:_SHOWN_PARTS], *([f"and {count(further)} more"] if further > 0 else [])]
-
-
-def _listed(part: Any) -> Sequence[Any]:
-    return part if isinstance(part, list | tuple) else [part]
 
 
 _SHOWN_PARTS = 8
@@ -84,15 +80,16 @@ def _by_operations(report: Report) -> bool:
 
 def duration(report: Report) -> str:
     """Return the wall seconds of the run if it recorded them, else the time spent in cases."""
-    whole = _seconds(report.footer["run"] if report.footer else {})
+    whole = seconds_of(report.footer or {"run": {}})
     if whole is not None:
         return f"{whole:.1f} s"
-    return f"{sum(_seconds(line['run']) or 0.0 for line in report.observed):.1f} s in cases"
+    return f"{sum(seconds_of(line) or 0.0 for line in report.observed):.1f} s in cases"
 
 
-def _seconds(run: Mapping[str, Any]) -> float | None:
-    seconds = run.get("seconds")
-    return float(seconds) if isinstance(seconds, int | float) else None
+def seconds_of(line: Line) -> float | None:
+    """Return the seconds that a line has; None if it has none."""
+    seconds = line["run"].get("seconds")
+    return seconds if isinstance(seconds, int | float) else None
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
@@ -127,11 +124,9 @@ def claim_reason(report: Report, registry: Registry) -> str:
     if report.claim == "failure":
         return " and ".join(_failure_reasons(report) or [_nothing_judged(report, registry), *unjudged])
     if report.claim == "partial":
-        selection = report.header["selection"]
-        whole = selection["complete"] and selection["shard"] is None
-        left_out = [*_unsupported(report), *(["part of the suite was left out"] * (not whole))]
+        left_out = [*_unsupported(report), *(["part of the suite was left out"] * report.is_part)]
         left_out += ["programs were left out, since the run went by operations"] * _by_operations(report)
-        left_out += _unjudged(report) if whole and not _by_operations(report) else []
+        left_out += [] if report.is_part or _by_operations(report) else _unjudged(report)
         return f"nothing failed, but {' and '.join([*left_out, *unjudged])}{_profiles(report)}"
     return f"no case counts against it{_profiles(report)}"
 
@@ -140,7 +135,7 @@ def _profiles(report: Report) -> str:
     """Return the claimed profiles, if the claimed documents have named ones."""
     if not report.plan["profiles"]:
         return ""
-    return f"; profiles {', '.join(claimed_profiles(report.header['implementation']['hello'], report.plan))}"
+    return f"; profiles {', '.join(claimed_profiles(report.hello, report.plan))}"
 
 
 def _unsupported(report: Report) -> list[str]:
@@ -166,21 +161,15 @@ def _core_musts(number: int) -> str:
 
 def _failure_reasons(report: Report) -> list[str]:
     failures, problems = len(report.failures), len(report.footer["problems"] if report.footer else [])
-    reasons = []
-    if failures:
-        reasons.append(f"{cases(failures)} count{'s' if failures == 1 else ''} against it")
-    if problems:
-        reasons.append(f"{problems} problem{'' if problems == 1 else 's'} with the run")
-    return reasons
+    reasons = [f"{cases(failures)} count{'s' if failures == 1 else ''} against it"] if failures else []
+    return reasons + ([f"{problems} problem{'' if problems == 1 else 's'} with the run"] if problems else [])
 
 
 def _left_out_by_level(report: Report) -> list[str]:
     """Return the number of cases that a weaker numerics level leaves out: such a claim is partial."""
     level = report.header["selection"]["level"]
     number = sum(left_out_by_level(line, level) for line in report.observed)
-    if not number:
-        return []
-    return [f"{cases(number)} of numerics {'is' if number == 1 else 'are'} not judged at level {level}"]
+    return [f"{cases(number)} of numerics {'is' if number == 1 else 'are'} not judged at level {level}"] * (number > 0)
 
 
 def _nothing_judged(report: Report, registry: Registry) -> str:
@@ -197,8 +186,7 @@ def _nothing_judged(report: Report, registry: Registry) -> str:
 
 def claimed_documents(report: Report) -> list[str]:
     """Return the documents that the implementation says it implements."""
-    hello = report.header["implementation"]["hello"] or {}
-    return [str(name) for name in hello.get("documents", [])]
+    return [str(name) for name in report.hello.get("documents", [])]
 
 
 def scope(report: Report) -> list[str]:
@@ -229,14 +217,12 @@ def images(report: Report) -> list[str]:
 
 def _counts_of(tally: Counter[Outcome]) -> str:
     """Return the counts of a document's testable MUST clauses: judged, passed, unsupported, untested, others."""
-    judged = sum(tally[outcome] for outcome in JUDGED)
-    rest = [outcome for outcome in OUTCOMES if outcome not in ("pass", "unsupported", "untested") and tally[outcome]]
-    parts = [f"{count(judged)} judged", f"{count(tally['pass'])} passed", f"{count(tally['unsupported'])} unsupported"]
-    parts += [
-        f"{count(tally['untested'])} untested",
-        *(f"{count(tally[outcome])} {OUTCOME_WORDS[outcome]}" for outcome in rest),
-    ]
-    return f"{', '.join(parts)} of {count(tally.total())} testable MUST clauses"
+    numbers = {"judged": sum(tally[outcome] for outcome in JUDGED), "passed": tally["pass"]}
+    numbers |= {outcome: tally[outcome] for outcome in ("unsupported", "untested")}
+    others = [outcome for outcome in OUTCOMES if outcome not in ("pass", *numbers) and tally[outcome]]
+    numbers |= {OUTCOME_WORDS[outcome]: tally[outcome] for outcome in others}
+    parts = ", ".join(f"{count(number)} {word}" for word, number in numbers.items())
+    return f"{parts} of {count(tally.total())} testable MUST clauses"
 
 
 def reason_with_verdict(observation: Line) -> str:
@@ -259,24 +245,19 @@ def deviation_reason(report: Report, observation: Line) -> str:
 def reproduce_command(report: Report, case: str) -> str:
     """Return the command that runs just this case again, as it was run."""
     implementation, chosen = report.header["implementation"], report.header["selection"]
-    hello = implementation["hello"] or {}
-    words = ["tessera-conformance reproduce", shlex.quote(case), f"--impl={shlex.quote(implementation['label'])}"]
-    if "compiler" in implementation:
-        words.append(f"--compiler={shlex.quote(implementation['compiler'])}")
-    if chosen["profile"] != "extended":
-        words.append(f"--profile={chosen['profile']}")
-    if chosen["level"] != hello.get("arithmetic", {}).get("level", "strict"):
-        words.append(f"--level={chosen['level']}")
-    if _by_operations(report):
-        words.append("--via=operations")
-    if chosen.get("seed"):
-        words.append(f"--seed={chosen['seed']}")
-    deadlines = chosen.get("deadlines", {})
-    if deadlines.get("call", DEADLINE) != DEADLINE:
-        words.append(f"--deadline={deadlines['call']:g}")
-    if deadlines.get("start", START_DEADLINE) != START_DEADLINE:
-        words.append(f"--start-deadline={deadlines['start']:g}")
-    return " ".join(words)
+    deadlines = {"call": DEADLINE, "start": START_DEADLINE, **chosen.get("deadlines", {})}
+    options = [  # name, value, and the value that needs no option
+        ("impl", implementation["label"], None),
+        ("compiler", implementation.get("compiler"), None),
+        ("profile", chosen["profile"], "extended"),
+        ("level", chosen["level"], report.hello.get("arithmetic", {}).get("level", "strict")),
+        ("via", chosen.get("via", "programs"), "programs"),
+        ("seed", chosen.get("seed", 0), 0),
+        ("deadline", f"{deadlines['call']:g}", f"{DEADLINE:g}"),
+        ("start-deadline", f"{deadlines['start']:g}", f"{START_DEADLINE:g}"),
+    ]
+    words = [f"--{name}={shlex.quote(str(value))}" for name, value, default in options if value != default]
+    return " ".join(["tessera-conformance reproduce", shlex.quote(case), *words])
 
 
 def problems_of(report: Report, registry: Registry) -> list[str]:
@@ -298,10 +279,7 @@ def mended(cause: Cause, registry: Registry) -> list[str]:
     first = registry.clauses.get(cause.clauses[0]) if cause.clauses else None
     named = [f"{first.id}: {first.summary}"] if first is not None else [*cause.clauses[:1]]
     number = len(cause.mended)
-    return [
-        *named,
-        *([f"{count(number)} clause{' holds' if number == 1 else 's hold'} once it is mended"] * (number > 0)),
-    ]
+    return named + [f"{count(number)} clause{' holds' if number == 1 else 's hold'} once it is mended"] * (number > 0)
 
 
 def verdict_counts(report: Report) -> list[tuple[str, str]]:
@@ -310,15 +288,14 @@ def verdict_counts(report: Report) -> list[tuple[str, str]]:
     return [(verdict.replace("_", " "), count(counts[verdict])) for verdict in VERDICTS if counts[verdict]]
 
 
+@lru_cache(maxsize=1)  # all renderings of a report ask for them
 def products(report: Report) -> list[str]:
     """Return the whole products, and those of which at least half the cases pass, with their counts.
 
     A run of a part of the suite shows no product to be whole.
     """
     complete = report.header["selection"]["complete"]
-    if "products" not in report.memo:
-        report.memo["products"] = product_results(report.plan, report.observed)
-    results: Mapping[str, ProductResult] = report.memo["products"]
+    results = product_results(report.plan, report.observed)
     whole = [f"{name} ({cases(result.cases)})" for name, result in results.items() if complete and result.whole]
     near = [
         f"{name} {'within reach' if complete else 'in this run'}: {_reached(result)}"
@@ -329,9 +306,9 @@ def products(report: Report) -> list[str]:
 
 
 def _reached(result: ProductResult) -> str:
-    parts = [f"{count(number)} {word}" for number, word in ((result.failed, "fail"), (result.missing, "missing"))]
-    shown = [part for part in parts if not part.startswith("0 ")]
-    return ", ".join([f"{count(result.passed)} of {cases(result.cases)} pass", *shown])
+    lost = {"fail": result.failed, "missing": result.missing}
+    parts = [f"{count(number)} {word}" for word, number in lost.items() if number]
+    return ", ".join([f"{count(result.passed)} of {cases(result.cases)} pass", *parts])
 
 
 def not_judged(report: Report) -> list[str]:
@@ -341,7 +318,9 @@ def not_judged(report: Report) -> list[str]:
     implementation.
     """
     lines = [line for line in report.observed if line["cause"] in ("presumption", "blocked")]
-    reasons = Counter(_short_reason(line) for line in lines).most_common()
+    reasons = Counter(
+        line["reason"].partition(": ")[0] if line["cause"] == "blocked" else line["reason"] for line in lines
+    ).most_common()
     parts = [f"{cases(number)}: {reason}" for reason, number in reasons[:_SHOWN_REASONS]]
     further = sum(number for _, number in reasons[_SHOWN_REASONS:])
     return [*parts, *([f"{cases(further)} for other reasons"] if further else [])]
@@ -359,12 +338,6 @@ def remedies(report: Report) -> list[str]:
 
 
 _SHOWN_REASONS = 5
-
-
-def _short_reason(line: Line) -> str:
-    """Return the reason without its details: of a blocked case, its control case alone."""
-    reason = str(line["reason"])
-    return reason.partition(": ")[0] if line["cause"] == "blocked" else reason
 
 
 def other_readings(report: Report) -> list[tuple[str, str, int]]:

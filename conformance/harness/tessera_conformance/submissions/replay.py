@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,8 +29,8 @@ from tessera_conformance.vectors import Vector
 # The verdict of a case from its line in a report, without the implementation: from its checks and exchanges.
 #
 # Each check is judged again from the expected and actual values. A line does not hold a property in words, or a long
-# tensor that is known by its digest. The check accepts these as stated, and counts them. So it does with a pass that is
-# kept as counts and a digest (`--evidence=digests`), of which only the counts can be wrong.
+# tensor that is known by its digest. The check accepts these as stated. So it does with a pass that is kept as counts
+# and a digest (`--evidence=digests`), of which only the counts can be wrong.
 
 
 FOUND = re.compile(r"rejected in phase (\w+) with (\S+): .* \(([^()]*)\)", re.DOTALL)
@@ -37,11 +38,9 @@ FOUND = re.compile(r"rejected in phase (\w+) with (\S+): .* \(([^()]*)\)", re.DO
 
 @dataclass
 class Recomputation:
-    """The findings in the lines of a report: problems, and the number of checks accepted as stated."""
+    """The findings in the lines of a report: problems, and the numbers of cases by how they were verified."""
 
     problems: list[str] = field(default_factory=list)
-    judged: int = 0
-    taken: int = 0
     replayed: int = 0
     """Cases that were replayed against their exchanges."""
     digests: int = 0
@@ -57,14 +56,9 @@ class Recomputation:
             self.problems += _against_counts(line, vector if level == "strict" else None)
             return
         for check in line["checks"]:
-            passed = _passed(check)
-            self.judged += passed is not None
-            self.taken += passed is None
-            if passed is not None and passed != check["passed"]:
-                stated = "passed" if check["passed"] else "failed"
-                self.problems.append(
-                    f"{line['case']}: the check {check['what']!r} claims to have {stated}, and has not"
-                )
+            if _passed(check) not in (None, check["passed"]):
+                what = f"the check {check['what']!r} claims to have {'passed' if check['passed'] else 'failed'}"
+                self.problems.append(f"{line['case']}: {what}, and has not")
         if vector is not None and level == "strict":
             self.problems += _against_vector(line, vector)
         possible = _possible(line)
@@ -143,11 +137,8 @@ def _against_vector(line: Line, vector: Vector) -> Iterator[str]:
     for check, frozen in zip(bits, vector.expected, strict=False):
         if check["expected"] != shortened(frozen):
             yield f"{line['case']}: the check {check['what']!r} expects other bits than the golden vector {vector.id}"
-        if (
-            check["passed"]
-            and vector.call.method.endswith((".execute", ".evaluate"))
-            and check["actual"] not in answered
-        ):
+        computes = vector.call.method.endswith((".execute", ".evaluate"))
+        if check["passed"] and computes and check["actual"] not in answered:
             yield f"{line['case']}: the bits that were judged are in no answer"
     if line["verdict"] == "pass" and len(bits) < len(vector.expected):
         yield f"{line['case']}: {len(bits)} results were judged, {vector.id} has {len(vector.expected)}"
@@ -155,31 +146,20 @@ def _against_vector(line: Line, vector: Vector) -> Iterator[str]:
 
 def _tensors(value: Any) -> Iterator[Any]:
     """Yield every tensor's message in a nested value."""
-    if isinstance(value, dict):
-        if "$tensor" in value:
-            yield value
-        else:
-            for item in value.values():
-                yield from _tensors(item)
-    elif isinstance(value, list):
-        for item in value:
+    if isinstance(value, dict) and "$tensor" in value:
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
             yield from _tensors(item)
 
 
 def unaccounted(lines: Sequence[Line], plan: Sequence[str], names: Collection[str]) -> Iterator[str]:
     """Yield cases that are missing, unknown or repeated."""
-    cases: set[str] = set()
-    for case in (line["case"] for line in lines):
-        if case in cases:
-            yield f"{case}: observed twice"
-        cases.add(case)
-    for case in plan:
-        if case not in cases:
-            yield f"{case}: planned, and not observed"
-    for case in sorted(cases - set(plan)):
-        yield f"{case}: observed, and not planned"
-    for case in sorted(set(plan) - set(names)):
-        yield f"{case}: no case of this suite"
+    observed = Counter(line["case"] for line in lines)
+    yield from (f"{case}: observed twice" for case, number in observed.items() for _ in range(number - 1))
+    yield from (f"{case}: planned, and not observed" for case in plan if case not in observed)
+    yield from (f"{case}: observed, and not planned" for case in sorted(observed.keys() - set(plan)))
+    yield from (f"{case}: no case of this suite" for case in sorted(set(plan) - set(names)))
 
 
 # A case run again without the implementation: its test asks, and the exchanges of its line in a report answer.
@@ -291,11 +271,8 @@ def _long_values(value: Any) -> Iterator[tuple[str, Any]]:
         yield value.sha256, value
     elif isinstance(value, str) and len(value) > WHOLE_TEXT:
         yield hashlib.sha256(value.encode("utf-8", "backslashreplace")).hexdigest(), value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _long_values(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
+    elif isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
             yield from _long_values(item)
 
 

@@ -11,6 +11,7 @@ import platform
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from importlib import import_module
@@ -102,10 +103,11 @@ def locks() -> dict[str, bytes]:
 
 def made_from(report: Report) -> dict[str, bytes]:
     """Return the files that follow from the report alone. Raises `MalformedDeviations`."""
+    deviations = Deviations.of(report.header["selection"]["deviations"], report.path).entries
     texts = {
         "statement.json": _json(statement(report)),
         "plan.txt": "".join(f"{case}\n" for case in report.plan["cases"]),
-        "deviations.toml": deviations_text(report),
+        "deviations.toml": deviations_toml(deviations, "The known deviations of the run."),
     }
     return {path: text.encode(*UTF_8) for path, text in texts.items()}
 
@@ -120,13 +122,13 @@ def write(directory: Path, files: Mapping[str, bytes]) -> None:
 
 def statement(report: Report) -> dict[str, Any]:
     """Return the claim and the claimant: all of it follows from the report."""
-    hello = report.header["implementation"]["hello"] or {}
+    states = report.hello.get("capabilities", {})
     selection = {name: value for name, value in report.header["selection"].items() if name != "deviations"}
     return {
         "harness": report.header["harness"],
-        "implementation": hello.get("implementation"),
-        "documents": hello.get("documents", []),
-        "features": sorted(name for name, state in hello.get("capabilities", {}).items() if state != "unsupported"),
+        "implementation": report.hello.get("implementation"),
+        "documents": report.hello.get("documents", []),
+        "features": sorted(name for name, state in states.items() if state != "unsupported"),
         "selection": selection,
         "claim": report.claim,
         "cases": len(report.plan["cases"]),
@@ -136,26 +138,13 @@ def statement(report: Report) -> dict[str, Any]:
     }
 
 
-def deviations_text(report: Report) -> str:
-    """Return the deviations of the run, as a file for `--deviations`."""
-    entries = Deviations.of(report.header["selection"]["deviations"], report.path).entries
-    return deviations_toml(entries, "The known deviations of the run.")
-
-
 def _environment() -> dict[str, Any]:
-    versions = {}
+    versions = {name: __version__ if name == "tessera-conformance" else "unknown" for name in PACKAGES}
     for name in PACKAGES:
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = __version__ if name == "tessera-conformance" else "unknown"
-    return {
-        "system": platform.system(),
-        "release": platform.release(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        "packages": versions,
-    }
+    machine = {"system": platform.system(), "release": platform.release(), "machine": platform.machine()}
+    return {**machine, "python": platform.python_version(), "packages": versions}
 
 
 def _repeat(report: Report, implementation: str) -> str:
@@ -291,7 +280,10 @@ def verify(
     if report.claim == "invalid":
         result.problems.append(f"{FILE_NAME}: {report.problem}")
     result.problems += _locks(directory, report, registry)
-    result.problems += _made_from(directory, report)
+    follows = made_from(report).items()
+    result.problems += (
+        f"{path}: does not follow from the report" for path, data in follows if not _is(directory / path, data)
+    )
     result.problems += unaccounted(report.observations, report.plan["cases"], index)
     result.problems += _selected(report, index, suite, registry)
     _recompute(report, suite, registry, result)
@@ -328,10 +320,12 @@ def _selected(
     chosen, plan = report.header["selection"].get("chosen", {}), {*report.plan["cases"]}
     try:
         expected = {*_candidates(report, index, registry)}
-        for name, matcher in (("keyword", KeywordMatcher.from_item), ("markexpr", _marks)):
-            if expression := chosen.get(name):
-                compiled = Expression.compile(expression)
-                expected = {case for case in expected if compiled.evaluate(matcher(suite[case]))}
+        if keyword := chosen.get("keyword"):
+            matches = Expression.compile(keyword).evaluate
+            expected = {case for case in expected if matches(KeywordMatcher.from_item(suite[case]))}
+        if marks := chosen.get("markexpr"):
+            matches = Expression.compile(marks).evaluate
+            expected = {case for case in expected if matches(MarkMatcher.from_markers(suite[case].iter_markers()))}
     except (ValueError, SyntaxError, RecursionError, pytest.UsageError) as error:
         yield f"{FILE_NAME}: the selection chooses nothing: {error}"
         return
@@ -344,10 +338,6 @@ def _selected(
         yield f"{case}: chosen by the selection in the header, and not planned"
     for case in sorted(plan & index.keys() - expected):
         yield f"{case}: planned, and not chosen by the selection in the header"
-
-
-def _marks(item: pytest.Item) -> MarkMatcher:
-    return MarkMatcher.from_markers(item.iter_markers())
 
 
 def _files(directory: Path) -> Iterator[str]:
@@ -392,13 +382,6 @@ def _locks(directory: Path, report: Report, registry: Registry) -> Iterator[str]
         yield f"{FILE_NAME}: was made with another registry of clauses"
 
 
-def _made_from(directory: Path, report: Report) -> Iterator[str]:
-    """Yield files made from the report that no longer agree with it."""
-    for path, data in made_from(report).items():
-        if not _is(directory / path, data):
-            yield f"{path}: does not follow from the report"
-
-
 def _is(path: Path, data: bytes) -> bool:
     """True if a file has exactly these bytes; no more than these are read."""
     return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
@@ -417,7 +400,9 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         deviations=deviations,
     )
     run.hello = _hello(header)  # the implementation is not called again
-    result.problems += _plan(report, run)
+    rules = [name for name, expected in run.rules().items() if report.plan.get(name, {}) != expected]
+    not_those = "are not those of the registry for what is claimed"
+    result.problems += (f"{FILE_NAME}: the plan's {name} {not_those}" for name in rules)
     result.problems += _unreported(report, run)
     blockers = Blockers(report.observations)
     replay = Replay(run, blockers, selection.get("evidence", "all"))
@@ -462,7 +447,9 @@ def _labels(line: Line, case: Case, deviations: Deviations, selection: Line) -> 
     if line["verdict"] == "harness_error" or not _is_lost(line):
         strange = [name for name, value in planned_line(case).items() if line[name] != plain(value)]
         wrong += [f"has another {name} than in this suite" for name in strange]
-    if line["verdict"] == "pass" and "left_out" not in line and line.get("judges") != _judged(case, line):
+    kinds = line["evidence"]["checks"] if "evidence" in line else [check["kind"] for check in line["checks"]]
+    judged = list(case.judges or judged_by_checks(kinds))
+    if line["verdict"] == "pass" and "left_out" not in line and line.get("judges") != judged:
         wrong.append(f"claims to have judged {line.get('judges')}, and has not")
     evidence = "digests" if "evidence" in line else "all"
     if line["verdict"] == "pass" and line["disposition"] == "none" and evidence != selection.get("evidence", "all"):
@@ -483,24 +470,10 @@ def _unreported(report: Report, run: SuiteRun) -> Iterator[str]:
         yield f"{FILE_NAME}: says nowhere on which day the run was"
     problems_reported = (report.footer or {}).get("problems", ())
     problems = run.problems()
-    if selection["complete"] and selection["shard"] is None and run.deviations is not None:
+    if not report.is_part:
         problems += run.deviations.unmatched([(line["case"], line["clauses"]) for line in report.observations])
-    yield from (
-        f"{FILE_NAME}: the footer leaves out: {problem}" for problem in problems if problem not in problems_reported
-    )
-
-
-def _judged(case: Case, line: Mapping[str, Any]) -> list[str]:
-    """Return the effects that a case has judged, by its test or its checks."""
-    kinds = line["evidence"]["checks"] if "evidence" in line else [check["kind"] for check in line["checks"]]
-    return list(case.judges or judged_by_checks(kinds))
-
-
-def _plan(report: Report, run: SuiteRun) -> Iterator[str]:
-    """Yield differences of the plan's clauses and profiles from the registry's for these claims."""
-    for name, expected in (("musts", run.musts()), ("profiles", run.profiles()), ("products", run.products())):
-        if report.plan.get(name, {}) != expected:
-            yield f"{FILE_NAME}: the plan's {name} are not those of the registry for what is claimed"
+    omitted = (problem for problem in problems if problem not in problems_reported)
+    yield from (f"{FILE_NAME}: the footer leaves out: {problem}" for problem in omitted)
 
 
 def _excused(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool, blockers: Blockers) -> bool:
@@ -569,18 +542,9 @@ def configure_bundle(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--signed-by", type=Path, metavar="KEY", help="verify: the public key by which it must be signed, a PEM file"
     )
-    parser.set_defaults(
-        handler=reporting_errors(
-            bundle,
-            CannotBundle,
-            UnreadableReport,
-            ImplementationUnavailable,
-            SuiteNotCollected,
-            RegistryError,
-            MalformedDeviations,
-            NoKey,
-        )
-    )
+    of_the_suite = (ImplementationUnavailable, SuiteNotCollected, RegistryError)
+    foreseen = (CannotBundle, UnreadableReport, MalformedDeviations, NoKey, *of_the_suite)
+    parser.set_defaults(handler=reporting_errors(bundle, *foreseen))
 
 
 def bundle(arguments: argparse.Namespace) -> int:
@@ -648,10 +612,7 @@ def _verify(directory: Path, trusted: Path | None) -> int:
         print_error(error_text(str(directory), f"{len(outcome.problems)} problems", do=counts))
         return 1
     signed = f", signed by {signature.public}" if signature else ""
-    hint = (
-        "; a run with --evidence=all keeps what they were judged by"
-        if report.header["selection"].get("evidence") == "digests"
-        else ""
-    )
+    by_digest = report.header["selection"].get("evidence") == "digests"
+    hint = "; a run with --evidence=all keeps what they were judged by" if by_digest else ""
     print(f"{directory}: no problem{signed}; {counts}{hint}")
     return 0
