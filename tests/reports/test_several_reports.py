@@ -217,6 +217,8 @@ def test_a_missing_a_repeated_and_a_foreign_shard_are_named(shard, observation, 
     assert refused(one, three) == "shard 2/4, 4/4 is missing"
     assert refused(one, three, one).startswith("shard 1/4 is there twice: ")
     assert "the shards are of different runs: of 2 (" in refused(one, shard(2, [observation("abi/2")]))
+    of_two, other = shard(1, [observation("abi/1")]), shard(2, [observation("abi/2")], total=4)
+    assert "the shards are of different runs: of 2 (" in refused(of_two, other, one)
 
 
 def test_reports_of_different_runs_are_refused(shard, observation, parts, tmp_path):

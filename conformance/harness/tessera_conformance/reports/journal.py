@@ -340,26 +340,26 @@ def merge(parts: Sequence[Report], directory: Path) -> Report:
 
 def _in_order(parts: Sequence[Report]) -> list[Report]:
     """Return the reports in order of their shards. Raises `CannotMerge` unless each shard of one run is given once."""
-    by_shard: dict[int, Report] = {}
-    totals: dict[int, Report] = {}
+    shards: dict[tuple[int, int], Report] = {}
     for part in parts:
         if part.claim == "invalid":
             raise CannotMerge(f"{part.path} is not a valid report: {part.problem}")
         match = _SHARD.fullmatch(part.header["selection"]["shard"] or "")
         if match is None:
             raise CannotMerge(f"{part.path} is not the report of a shard: run the suite with --shard=K/N")
-        number, total = int(match[1]), int(match[2])
-        if number in by_shard and total in totals:
-            raise CannotMerge(f"shard {number}/{total} is there twice: {by_shard[number].path} and {part.path}")
-        by_shard[number] = totals[total] = part
+        shard = int(match[1]), int(match[2])
+        if shard in shards:
+            raise CannotMerge(f"shard {match[0]} is there twice: {shards[shard].path} and {part.path}")
+        shards[shard] = part
+    totals = {total: part for (_, total), part in shards.items()}
     if len(totals) > 1:
         differing = " and ".join(f"of {total} ({part.path})" for total, part in sorted(totals.items()))
         raise CannotMerge(f"the shards are of different runs: {differing}")
     (total,) = totals
-    missing = [f"{number}/{total}" for number in range(1, total + 1) if number not in by_shard]
+    missing = [f"{number}/{total}" for number in range(1, total + 1) if (number, total) not in shards]
     if missing:
         raise CannotMerge(f"shard {', '.join(missing)} is missing")
-    return [by_shard[number] for number in sorted(by_shard)]
+    return [shards[shard] for shard in sorted(shards)]
 
 
 def _require_same_header(first: Report, other: Report) -> None:
