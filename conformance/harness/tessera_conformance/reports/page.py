@@ -15,14 +15,7 @@ from typing import Any
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
-from tessera_conformance.reports.causes import (
-    OUTCOME_WORDS,
-    Cause,
-    causes,
-    clause_results,
-    in_order,
-    missing_feature,
-)
+from tessera_conformance.reports.causes import OUTCOME_WORDS, Cause, causes, clause_results, in_order, missing_feature
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.lines import LONG, has_long_text

@@ -171,15 +171,8 @@ _CONTROL = re.compile(f"[\t\n{HIDDEN}]")
 def markdown(report: Report, registry: Registry) -> str:
     """Return the whole document."""
     results = clause_results(report, registry)
-    parts = [
-        _header(report),
-        _claim(report, registry),
-        _cases(report),
-        _coverage(results, registry),
-        _markdown_causes(report, registry),
-        _failures(report, results),
-        *_excuses(report),
-    ]
+    parts = [_header(report), _claim(report, registry), _cases(report), _coverage(results, registry)]
+    parts += [_markdown_causes(report, registry), _failures(report, results), *_excuses(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -418,9 +418,8 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         elif before is not None:
             result.by_claims += 1
             if (line["verdict"], line["reason"], line["cause"]) != (before.verdict, before.reason, before.cause):
-                wrong.append(
-                    f"the verdict is {line['verdict']}, by the claims and the selection it is {before.verdict}"
-                )
+                by_claims = f"by the claims and the selection it is {before.verdict}"
+                wrong.append(f"the verdict is {line['verdict']}, {by_claims}")
         else:
             try:
                 problem = replay.problem(item, line)
@@ -482,25 +481,24 @@ def _excused(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool
     A failed case blocks it, a presumption of it does not hold, or its method needs an unclaimed feature. Or it needs
     programs in a run by operations, or a foreign image.
     """
-    if line["cause"] == "blocked":
+    verdict, cause, exchanges = line["verdict"], line["cause"], line["exchanges"]
+    if cause == "blocked":
         return blockers.of(line) is not None
     unmet = {check["kind"] for check in line["checks"] if not check["passed"]}
-    if any("fault" in exchange["observation"] for exchange in line["exchanges"]):
+    if any("fault" in exchange["observation"] for exchange in exchanges):
         return False
-    if line["cause"] == "presumption":
-        return unmet == {"given"} and line["verdict"] == "inapplicable"
-    clean = not unmet
-    if line["cause"] == "feature" and line["exchanges"]:
-        feature = feature_of(line["exchanges"][-1]["method"])
+    if cause == "presumption":
+        return unmet == {"given"} and verdict == "inapplicable"
+    by_operations = header["selection"].get("via") == "operations"
+    if cause == "feature" and exchanges:
+        feature = feature_of(exchanges[-1]["method"])
         states = (header["implementation"]["hello"] or {}).get("capabilities", {})
-        claimed = states.get(feature, "unsupported") != "unsupported"
-        absent = (
-            header["selection"].get("via") == "operations" and "unsupported" in line["exchanges"][-1]["observation"]
-        )
-        return clean and line["verdict"] == "unsupported" and ((bool(feature) and not claimed) or absent)
-    by_operations = header["selection"].get("via") == "operations" and NO_PROGRAMS in line["reason"] and not is_vector
+        unclaimed = bool(feature) and states.get(feature, "unsupported") == "unsupported"
+        absent = by_operations and "unsupported" in exchanges[-1]["observation"]
+        return not unmet and verdict == "unsupported" and (unclaimed or absent)
+    needs_programs = by_operations and NO_PROGRAMS in line["reason"] and not is_vector
     by_compiler = header["implementation"].get("compiler") is not None and FOREIGN_IMAGE in line["reason"]
-    return line["verdict"] == "inapplicable" and clean and (by_operations or by_compiler)
+    return verdict == "inapplicable" and not unmet and (needs_programs or by_compiler)
 
 
 def _hello(header: Mapping[str, Any]) -> Hello | Fault:
@@ -604,10 +602,8 @@ def _verify(directory: Path, trusted: Path | None) -> int:
     print_problems(SubmissionProblem(problem) for problem in outcome.problems[:SHOWN])
     if len(outcome.problems) > SHOWN:
         print(f"and {len(outcome.problems) - SHOWN} more")
-    counts = (
-        f"{outcome.replayed} cases verified by replay, {outcome.digests} by digest, {outcome.by_claims} by the claims, "
-        f"{outcome.unverified} not at all"
-    )
+    by_replay, others = outcome.replayed, f"{outcome.digests} by digest, {outcome.by_claims} by the claims"
+    counts = f"{by_replay} cases verified by replay, {others}, {outcome.unverified} not at all"
     if outcome.problems:
         print_error(error_text(str(directory), f"{len(outcome.problems)} problems", do=counts))
         return 1
