@@ -13,8 +13,8 @@ from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.fuzz.run import MalformedFinding, Plan, claimed, load, run, save, tried
-from tessera_conformance.fuzz.statements import FEATURES
-from tessera_conformance.fuzz.trials import KINDS, Subject, Tally, Trial, trial_from, trial_message
+from tessera_conformance.fuzz.statements import FEATURES, Subject
+from tessera_conformance.fuzz.trials import KINDS, Tally, Trial, trial_from, trial_message
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import load_registry
 from tessera_conformance.session import Session

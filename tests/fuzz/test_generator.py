@@ -130,13 +130,15 @@ def test_the_source_has_the_tokens_of_the_tree(legal_programs: list[GeneratedPro
 def test_every_variant_occurs_and_names_follow(legal_programs: list[GeneratedProgram]) -> None:
     seen = set()
     for number, program in enumerate(legal_programs[:200]):
-        what, source, function, inputs = vary(program, SeededChooser(f"v/{number}"))
+        what, twin = vary(program, SeededChooser(f"v/{number}"))
         seen.add(what)
-        assert bool(function) == bool(program.function)
-        assert [operand.data for operand in inputs.values()] == [operand.data for operand in program.inputs.values()]
-        if function:
-            assert function.rpartition(".")[2] in tokens(source)
-        assert set(inputs) <= set(tokens(source))
+        assert bool(twin.function) == bool(program.function)
+        assert [operand.data for operand in twin.inputs.values()] == [
+            operand.data for operand in program.inputs.values()
+        ]
+        if twin.function:
+            assert twin.function.rpartition(".")[2] in tokens(twin.source)
+        assert set(twin.inputs) <= set(tokens(twin.source))
     assert seen == set(VARIANTS)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from tessera_conformance.fuzz import tree as t
@@ -372,19 +372,27 @@ class Output:
 
 
 @dataclass(frozen=True)
-class GeneratedProgram:
-    """A legal program as text and tree, the function to execute, its inputs, and its outputs.
+class Subject:
+    """A program as text, and the function to execute with its inputs; without a function nothing is executed.
 
-    A program that communicates needs `ranks` to be executed on. If the implementation does not claim to execute on a
-    mesh, `function` is empty and nothing is executed.
+    A program that communicates is executed on `ranks` ranks, each with the same inputs.
+    """
+
+    source: str
+    function: str = ""
+    inputs: Mapping[str, Tensor] = field(default_factory=dict)
+    ranks: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratedProgram(Subject):
+    """A legal program with its tree and its outputs.
+
+    If it communicates, and the implementation does not claim to execute on a mesh, it has no function.
     """
 
     tree: t.Program
-    source: str
-    function: str
-    inputs: Mapping[str, Tensor]
-    outputs: tuple[Output, ...]
-    ranks: int = 0
+    outputs: tuple[Output, ...] = ()
 
     @property
     def declared(self) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -412,7 +420,7 @@ def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgr
     source = odd(text, chooser) if spelling == 5 else text
     main = maker.main
     if main is None or (ranks and not maker.has("mesh-execution")):
-        return GeneratedProgram(program, source, "", {}, ())
+        return GeneratedProgram(source=source, tree=program)
     functions = [function for module in modules for function in module.declarations if isinstance(function, t.Function)]
     alone = [function.name for function in functions].count(main.name) == 1
     function = main.name if alone else f"{modules[0].name}.{main.name}"
@@ -423,7 +431,7 @@ def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgr
         for parameter in main.parameters
     }
     outputs = tuple(Output(type_.dtype, _shape(type_, sizes)) for type_ in maker.main_results)
-    return GeneratedProgram(program, source, function, inputs, outputs, ranks)
+    return GeneratedProgram(source, function, inputs, ranks, tree=program, outputs=outputs)
 
 
 def _shape(type_: t.Type, sizes: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -595,8 +603,8 @@ VARIANTS = (
 )
 
 
-def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, str, str, Mapping[str, Tensor]]:
-    """Return a text of the same meaning: the change, the text, and the function and inputs by their new names."""
+def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, Subject]:
+    """Return the change that makes another text of the same meaning, and the program with its new text and names."""
     what = chooser.pick(VARIANTS)
     everything = what == "all of it"
     tree = program.tree
@@ -610,7 +618,8 @@ def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, str, str, Ma
     text = render(tree, Style(names, chooser, parentheses=parentheses, respelled=spelling, keywords=spelling))
     source = odd(text, chooser) if everything or what == "other spaces and comments" else text
     function = ".".join(names.get(part, part) for part in program.function.split("."))
-    return what, source, function, {names.get(name, name): value for name, value in program.inputs.items()}
+    inputs = {names.get(name, name): value for name, value in program.inputs.items()}
+    return what, Subject(source, function, inputs, program.ranks)
 
 
 def _reordered(module: t.Module, chooser: Chooser) -> t.Module:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from tessera_conformance.check import first_difference
 from tessera_conformance.fuzz.mutations import break_program, mutate
-from tessera_conformance.fuzz.statements import Output, generate, vary
+from tessera_conformance.fuzz.statements import Output, Subject, generate, vary
 from tessera_conformance.fuzz.tree import Chooser, SeededChooser
 from tessera_conformance.protocol import (
     Diagnostic,
@@ -32,19 +32,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 SHARES: tuple[Kind, ...] = (*("legal",) * 3, *("variant",) * 2, *("illegal",) * 2, *("mutant",) * 3)
 
 Declarations = list[tuple[str, list[tuple[str, str]]]]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A program, and the function to execute with its inputs; without a function nothing is executed.
-
-    A program that communicates is executed on `ranks` ranks, each with the same inputs.
-    """
-
-    source: str
-    function: str = ""
-    inputs: Mapping[str, Tensor] = field(default_factory=dict)
-    ranks: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,8 +68,8 @@ def make_trial(chooser: Chooser, features: Collection[str] = (), kinds: Collecti
         thorough, what = chooser.chance(4), "legal by construction"
         return Trial("legal", what, subject, outputs=program.outputs, declared=program.declared, thorough=thorough)
     if kind == "variant":
-        what, source, function, inputs = vary(program, chooser)
-        return Trial("variant", what, subject, Subject(source, function, inputs, program.ranks))
+        what, twin = vary(program, chooser)
+        return Trial("variant", what, subject, twin)
     if kind == "illegal":
         what, source, categories = break_program(program, chooser)
         return Trial("illegal", what, replace(subject, source=source), categories=categories)
