@@ -23,9 +23,10 @@ from tessera_conformance.registry import load_registry
 from tessera_conformance.strength import commands
 from tessera_conformance.strength.matrix import Kill, implied, kill_matrix, suite_of
 from tessera_conformance.strength.variants import Selection, Variant, judge_variants, load_variants
-from tessera_conformance.strength.violation import Violation, load_violations
+from tessera_conformance.strength.violation import Around, Violation, load_violations, place_of, replaced
 from tessera_conformance.transports.locate import load_adapter
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.numerics import random
 
 # The kill matrix tells a violator that is caught from one that is not, and fails for any that is not.
 
@@ -128,6 +129,30 @@ def test_what_the_control_does_not_pass_kills_nothing() -> None:
         broken = kill_matrix(suite, registry, [violation], lambda: adapter)
     assert [kill.fate for kill in broken.kills] == ["survived"]
     assert [failure.split(":")[0] for failure in broken.control_failures] == list(sound.kills[0].killers)
+
+
+def test_every_name_that_a_violator_replaces_is_there() -> None:
+    """Names are looked up when a violator is put in force: one that is gone would break it, not the clause."""
+    names = {name for violation in load_violations() for name in violation.replaces}
+    assert len(names) > 500
+    for name in sorted(names):
+        place_of(name)
+
+
+@pytest.mark.parametrize("name", ["graph.elementwise.no_such_name", "graph.no_such_module.cast"])
+def test_a_name_that_is_gone_is_no_place(name: str) -> None:
+    with pytest.raises((ImportError, AttributeError)):
+        place_of(name)
+
+
+def test_a_substitute_may_be_made_of_what_it_replaces() -> None:
+    """It gets what is there when the violation begins, and that is back afterwards."""
+    usual, name = random.words, "numerics.random.words"
+    broken = replaced("RT-04.1-19", "", ReferenceAdapter, (name, Around(lambda replaced: (replaced, "changed"))))
+    assert broken.replaces == (name,)
+    with broken.broken():
+        assert random.words == (usual, "changed")
+    assert random.words is usual
 
 
 def test_a_violator_is_implied_by_one_of_its_clause_that_fewer_cases_catch() -> None:

@@ -10,18 +10,15 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.abi import parameters
-from tessera_reference.abi import parameters as parameter_types
 from tessera_reference.abi import parameters as signatures
 from tessera_reference.abi.parameters import (
     PARAMETER_TYPES,
     Parameter,
     ParameterLayout,
-    ParameterType,
     _code_of_magnitude,
     code_of_float,
 )
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.adapter import abi as methods
 
 from ...ir.violators.changes import changed
 
@@ -30,31 +27,33 @@ _layout_of = parameters.layout_of
 
 def laid(clause: str, name: str, description: str, lay: Callable[[Sequence[Parameter]], ParameterLayout]) -> Violation:
     """Return a violation that computes parameter layouts by another function."""
-    return changed(clause, name, description, (methods, "layout_of", lay))
+    return changed(clause, name, description, ("adapter.abi.layout_of", lay))
 
 
 def aligned(clause: str, name: str, description: str, rule: Callable[[int], int]) -> Violation:
     """Return a violation that aligns arguments by another rule of their size."""
-    return changed(clause, name, description, (ParameterType, "alignment", property(lambda self: rule(self.size))))
+    return changed(
+        clause, name, description, ("abi.parameters.ParameterType.alignment", property(lambda self: rule(self.size)))
+    )
 
 
 def rounded(clause: str, name: str, description: str, to: int) -> Violation:
     """Return a violation whose buffers have sizes of another multiple."""
-    return changed(clause, name, description, (parameters, "BUFFER_ALIGNMENT", to))
+    return changed(clause, name, description, ("abi.parameters.BUFFER_ALIGNMENT", to))
 
 
 def sized(clause: str, type_: str, size: int, letter: str) -> Violation:
     """Return a violation that gives a type another size."""
     types = PARAMETER_TYPES | {type_: replace(PARAMETER_TYPES[type_], size=size, letter=letter)}
     description = f"gives {type_} {size} bytes"
-    return changed(clause, f"{type_}_of_{size}", description, (parameter_types, "PARAMETER_TYPES", types))
+    return changed(clause, f"{type_}_of_{size}", description, ("abi.parameters.PARAMETER_TYPES", types))
 
 
 def spelled(clause: str, spelling: str, dtype: str) -> Violation:
     """Return a violation in which a spelling of C stands for another dtype."""
     types = signatures._SCALAR_TYPES | {spelling: dtype}
     return changed(
-        clause, f"{spelling}_is_{dtype}", f"reads {spelling} as {dtype}", (signatures, "_SCALAR_TYPES", types)
+        clause, f"{spelling}_is_{dtype}", f"reads {spelling} as {dtype}", ("abi.parameters._SCALAR_TYPES", types)
     )
 
 
@@ -129,18 +128,17 @@ def without_small_halves(magnitude: float, dtype: Any) -> int:
 
 BYTES = [
     changed("RT-10.1-02", "through_doubles", "rounds large whole numbers to a double first",
-        (parameter_types, "code_of_float", lambda value, dtype: code_of_float(float(value), dtype))),
+        ("abi.parameters.code_of_float", lambda value, dtype: code_of_float(float(value), dtype))),
     changed("RT-10.1-02", "small_halves_flushed", "writes zero for a subnormal number of 16 bits",
-        (parameter_types, "_code_of_magnitude", without_small_halves)),
-    changed("RT-10.1-02", "one_zero_of_fp8", "writes a zero of fp8 without its sign", (parameter_types,
-        "code_of_float", lambda value, dtype: code_of_float(value, dtype) if value or dtype.bits > 8 else 0)),
+        ("abi.parameters._code_of_magnitude", without_small_halves)),
+    changed("RT-10.1-02", "one_zero_of_fp8", "writes a zero of fp8 without its sign", ("abi.parameters.code_of_float",
+        lambda value, dtype: code_of_float(value, dtype) if value or dtype.bits > 8 else 0)),
     changed(
         "RT-10.1-02",
         "rounded_twice",
         "rounds numbers to fp32 first",
         (
-            parameter_types,
-            "PARAMETER_TYPES",
+            "abi.parameters.PARAMETER_TYPES",
             PARAMETER_TYPES
             | {
                 "bf16": replace(

@@ -7,7 +7,6 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.fatbin import CollectivePlan
-from tessera_reference.compilation import images
 from tessera_reference.compilation import images as collective_plans
 
 from ...ir.violators.changes import changed
@@ -27,7 +26,7 @@ def carried(name: str, description: str, change: Callable[[list[Said]], list[Sai
 
 def derived(name: str, description: str, plans_of: Callable[[Any], Plans]) -> Violation:
     """Return a violation that derives other plans."""
-    return changed("RT-08.1-10", name, description, (images, "plans_of", plans_of))
+    return changed("RT-08.1-10", name, description, ("compilation.images.plans_of", plans_of))
 
 
 def without_subgroup(plan: Said) -> Said:
@@ -59,11 +58,11 @@ PLANS = [
     *map(of_all, ("algorithm", "chunk_bytes", "path", "scope", "priority", "overlap", "qos", "wire")),
     derived("phantom", "has a plan for a program without collectives", phantom),
     changed("COLL-03.1-04", "no_table", "plans rings where nothing is said",
-            (collective_plans, "_by_size", lambda *arguments: "ring")),
+            ("compilation.images._by_size", lambda *arguments: "ring")),
     changed("COLL-03.1-01", "no_ring", "plans direct sends where nothing is said",
-            (collective_plans, "_by_size", lambda *arguments: "direct")),
+            ("compilation.images._by_size", lambda *arguments: "direct")),
     changed("RT-08.1-10", "size_of_a_share", "asks the table for what a rank brings",
-            (collective_plans, "_by_size", by_message)),
+            ("compilation.images._by_size", by_message)),
     changed("RT-08.1-10", "size_guessed", "takes a size that is not known for small",
-            (collective_plans, "_by_size", lambda name, size: BY_SIZE(name, size or 0))),
+            ("compilation.images._by_size", lambda name, size: BY_SIZE(name, size or 0))),
 ]  # fmt: skip

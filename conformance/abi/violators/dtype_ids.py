@@ -19,7 +19,7 @@ def table(clause: str, name: str, description: str, **changes: int) -> Violation
     def dtype_ids(self: ReferenceAdapter) -> dict[str, Any]:
         return {"ids": IDS | changes}
 
-    return changed(clause, name, description, (ReferenceAdapter, "abi_dtype_ids", dtype_ids))
+    return changed(clause, name, description, ("adapter.ReferenceAdapter.abi_dtype_ids", dtype_ids))
 
 
 SHIFTED = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.runtime import collectives
 
 from ...runtime.violators.changes import BuildsOnce
 
@@ -15,7 +14,7 @@ def taken_for(clause: str, dtype: str, other: str) -> Violation:
     """Return a violation that combines elements of a dtype as those of another one."""
     table = IDS | {DTYPES[dtype].abi_id: DTYPES[other]}
     description = f"combines elements of {dtype} as {other}"
-    substitution = (collectives, "BY_ID", table)
+    substitution = ("runtime.collectives.BY_ID", table)
     return replaced(clause, description, BuildsOnce, substitution, name=f"{dtype}_as_{other}")
 
 

@@ -10,7 +10,6 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.fatbin import image as model
 from tessera_reference.abi.fatbin import image as reader
 from tessera_reference.abi.fatbin import metadata
-from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure
 from tessera_reference.runtime import calls
 
@@ -46,7 +45,7 @@ FIELDS = [
     lenient("scalar_tensors", "takes a scalar that has a shape", metadata, "its tensor"),
     lenient("signature_inside", "reads on behind a signature", model, "the signature, if any, as the last one"),
     replaced("RT-04.5-04", "takes any switches of a policy", BuildsOnce,
-        (NumericsPolicy, "__post_init__", lambda policy: None), name="any_policy"),
+        ("abi.policy.NumericsPolicy.__post_init__", lambda policy: None), name="any_policy"),
     lenient("targets_twice", "takes a target that is named twice", model, "targets"),
 ]  # fmt: skip
 

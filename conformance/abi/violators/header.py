@@ -26,7 +26,7 @@ def written(clause: str, name: str, description: str, *changes: tuple[str, str])
     def answer(self: ReferenceAdapter) -> dict[str, Any]:
         return {"text": text}
 
-    return changed(clause, name, description, (ReferenceAdapter, "abi_header", answer))
+    return changed(clause, name, description, ("adapter.ReferenceAdapter.abi_header", answer))
 
 
 def declaration(function: str) -> str:

@@ -30,7 +30,7 @@ def said(clause: str, name: str, description: str, change: Callable[[Said, str],
         found = original(self, image=image)
         return found | change(found, image)
 
-    return changed(clause, name, description, (ReferenceAdapter, "abi_inspect", inspect))
+    return changed(clause, name, description, ("adapter.ReferenceAdapter.abi_inspect", inspect))
 
 
 def kernels(clause: str, name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
@@ -104,7 +104,7 @@ def of_one_product(kernel: Offered, target: Target) -> Module | None:
 
 
 OPEN = [
-    changed(clause, name, description, (images, "example", change))
+    changed(clause, name, description, ("compilation.images.example", change))
     for clause, name, description, change in (
         ("RT-08.1-05", "open_without_ptx", "holds IR alone of kernels with open extents", lambda *_: None),
         ("RT-08.1-06", "open_without_rocdl", "holds no bitcode of kernels with open extents", lambda *_: None),

@@ -70,7 +70,7 @@ def reading(clause: str, name: str, description: str, rule: Rule) -> Violation:
             right[offset : offset + size] = wide[at : at + size]
         return SCALARS(entry, bytes(right))
 
-    return replaced(clause, description, BuildsOnce, (calls, "scalars_of", scalars_of), name=name)
+    return replaced(clause, description, BuildsOnce, ("runtime.calls.scalars_of", scalars_of), name=name)
 
 
 def sized(clause: str, name: str, description: str, legal: Callable[[int, int], bool]) -> Violation:
@@ -81,7 +81,7 @@ def sized(clause: str, name: str, description: str, legal: Callable[[int, int], 
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", f"argSize is {size}")
         return ARGUMENTS(kernel, buffer, size, stream)
 
-    return replaced(clause, description, BuildsOnce, (calls, "argument_bytes", argument_bytes), name=name)
+    return replaced(clause, description, BuildsOnce, ("runtime.calls.argument_bytes", argument_bytes), name=name)
 
 
 PLACES = [

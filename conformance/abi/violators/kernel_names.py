@@ -23,7 +23,7 @@ def compared(name: str, description: str, part: Callable[[str], object]) -> Viol
     def entry(module: LoadedModule, expected: str) -> Any:
         return next((kernel for kernel in module.fatbin.metadata.kernels if part(kernel.name) == part(expected)), None)
 
-    return replaced("RT-08.1-07", description, BuildsOnce, (LoadedModule, "entry", entry), name=name)
+    return replaced("RT-08.1-07", description, BuildsOnce, ("runtime.launches.LoadedModule.entry", entry), name=name)
 
 
 TABLES = [

@@ -9,7 +9,6 @@ from typing import Any
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.kernel_machine.block import BlockState
 
 from ...ir.violators.changes import changed
 
@@ -24,7 +23,7 @@ def table(clause: str, name: str, description: str, change: Callable[[Entry], En
         found = original(self, image=image)
         return found | {"kernels": [change(kernel) for kernel in found["kernels"]]}
 
-    return changed(clause, name, description, (ReferenceAdapter, "abi_inspect", inspect))
+    return changed(clause, name, description, ("adapter.ReferenceAdapter.abi_inspect", inspect))
 
 
 def renamed(clause: str, name: str, description: str, rename: Callable[[str], str]) -> Violation:
@@ -110,7 +109,7 @@ COLLECTIVES = [without(name) for name in ("tessBroadcast", "tessReduceScatter", 
 
 ALIGNMENT = [
     changed("RT-09-08", "rows_of_ldmatrix_anywhere", "loads matrices from any address",
-        (BlockState, "require_aligned", lambda *ignored: None)),
+        ("kernel_machine.block.BlockState.require_aligned", lambda *ignored: None)),
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ Found = tuple[Mapping[str, int], Mapping[str, Array]]
 
 def reading(name: str, description: str, scalars_of: Callable[[KernelEntry, bytes], Found]) -> Violation:
     """Return a violation that reads arguments differently."""
-    return replaced("RT-10.1-12", description, BuildsOnce, (calls, "scalars_of", scalars_of), name=name)
+    return replaced("RT-10.1-12", description, BuildsOnce, ("runtime.calls.scalars_of", scalars_of), name=name)
 
 
 def truth_by(truth: Callable[[bytes], bool]) -> Callable[[KernelEntry, bytes], Found]:
@@ -70,5 +70,5 @@ READ = [
     reading("truth_of_a_word", "reads a bool as a word of four bytes", truth_by(any)),
     reading("words_before_pointers", "lets padding behind a number count", words_before_pointers),
     replaced("RT-19.B-11", "reads a byte of 1 alone as true in tensors", BuildsOnce,
-             (LaunchWork, "_arguments", arguments), name="one_alone_in_tensors"),
+             ("runtime.launches.LaunchWork._arguments", arguments), name="one_alone_in_tensors"),
 ]  # fmt: skip

@@ -37,7 +37,7 @@ def constant(name: str, slug: str, description: str, **changes: int | None) -> V
     def answer(self: ReferenceAdapter) -> dict[str, Any]:
         return {"constants": table}
 
-    return changed(CLAUSES[name], slug, description, (ReferenceAdapter, "abi_constants", answer))
+    return changed(CLAUSES[name], slug, description, ("adapter.ReferenceAdapter.abi_constants", answer))
 
 
 ELSEWHERE = [
@@ -61,7 +61,7 @@ def spaces(clause: str, name: str, description: str, change: Callable[[list[Row]
     def answer(self: ReferenceAdapter) -> dict[str, Any]:
         return {"spaces": change(original(self)["spaces"])}
 
-    return changed(clause, name, description, (ReferenceAdapter, "abi_address_spaces", answer))
+    return changed(clause, name, description, ("adapter.ReferenceAdapter.abi_address_spaces", answer))
 
 
 def renumbered(clause: str, purpose: str, number: int) -> Violation:

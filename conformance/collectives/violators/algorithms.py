@@ -10,7 +10,6 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure
-from tessera_reference.adapter import collectives
 from tessera_reference.collectives import operations, schedules
 from tessera_reference.collectives.delivery import Sent
 from tessera_reference.collectives.schedules import Algorithm, Message, Step
@@ -39,12 +38,14 @@ def resulting(clause: str, name: str, description: str, change: Callable[..., An
         changed_to: Sequence[Array] = change(usual, operation, brought, root)
         return changed_to
 
-    return changed(clause, name, description, (operations, "group_results", others))
+    return changed(clause, name, description, ("collectives.operations.group_results", others))
 
 
 def sent(clause: str, name: str, description: str, change: Callable[[list[Sent]], list[Sent]]) -> Violation:
     """Return a violation with other messages in place of those that carry the results."""
-    return changed(clause, name, description, (operations, "_sent", lambda *arguments: change(SENT(*arguments))))
+    return changed(
+        clause, name, description, ("collectives.operations._sent", lambda *arguments: change(SENT(*arguments)))
+    )
 
 
 def only(expected: str, change: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +79,7 @@ def of(name: str, change: Callable[[Algorithm], Algorithm]) -> tuple[Any, str, A
     """Return the substitution of one algorithm by a changed one."""
     usual = schedules.ALGORITHMS[name]
     made = {**schedules.ALGORITHMS, name: lambda ranks, per_node: change(usual(ranks, per_node))}
-    return schedules, "ALGORITHMS", made
+    return "collectives.schedules.ALGORITHMS", made
 
 
 def without_last_step(used: Algorithm) -> Algorithm:
@@ -168,7 +169,7 @@ VIOLATIONS: list[Violation] = [
     resulting("COLL-07.2-02", "blocks_stay", "leaves blocks with their senders",
         only("all_to_all", lambda usual, brought, root: list(brought))),
     changed("COLL-07.2-02", "any_all_to_all", "takes any algorithm for all_to_all",
-            (operations, "ALL_TO_ALL_ALGORITHMS", tuple(schedules.ALGORITHMS))),
+            ("collectives.operations.ALL_TO_ALL_ALGORITHMS", tuple(schedules.ALGORITHMS))),
     resulting("RT-13-03", "wrong_root", "broadcasts from the rank after the root", only("broadcast", wrong_root)),
     resulting("RT-13-04", "stale_broadcast", "leaves the last rank without it", only("broadcast", stale_last)),
     resulting("RT-13-05", "gathered_backwards", "gathers in the order of the last rank", only("all_gather", reverse)),
@@ -181,22 +182,23 @@ VIOLATIONS: list[Violation] = [
         of("ring", lambda used: replace(used, spreading=tuple(map(backwards, used.spreading))))),
     sent("COLL-02.3-01", "chunks_off_by_one", "leaves out the last element of a chunk", off_by_one),
     changed("RT-06-04", "always_folds", "combines in the order of the ranks",
-        (operations, "combined", folded(at_strict=False))),
+        ("collectives.operations.combined", folded(at_strict=False))),
     changed("LANG-09-06", "strict_by_algorithm", "combines in the order of the ranks under strict",
-        (operations, "combined", folded(at_strict=True))),
+        ("collectives.operations.combined", folded(at_strict=True))),
     changed("COLL-02.2-03", "sorted_groups", "takes the ranks of a group in ascending order",
-        (operations, "_groups", lambda given, ranks: [sorted(group) for group in GROUPS(given, ranks)])),
-    changed("COLL-02.2-03", "any_groups", "accepts groups that are no partition", (operations, "_groups", lenient)),
+        ("collectives.operations._groups", lambda given, ranks: [sorted(group) for group in GROUPS(given, ranks)])),
+    changed("COLL-02.2-03", "any_groups", "accepts groups that are no partition",
+        ("collectives.operations._groups", lenient)),
     changed("COLL-04.4-02", "flat_hierarchy", "goes around all ranks, across nodes",
-        (schedules, "ALGORITHMS", {**schedules.ALGORITHMS, "hierarchical": flat})),
+        ("collectives.schedules.ALGORITHMS", {**schedules.ALGORITHMS, "hierarchical": flat})),
     changed("COLL-04.4-03", "flat_between_nodes", "goes around between nodes, not by a tree",
-        (schedules, "ALGORITHMS", {**schedules.ALGORITHMS, "hierarchical": flat})),
+        ("collectives.schedules.ALGORITHMS", {**schedules.ALGORITHMS, "hierarchical": flat})),
     changed("COLL-03.1-03", "one_rank_for_a_node", "sends everything between nodes from one rank",
-        (schedules, "ALGORITHMS", {**schedules.ALGORITHMS, "hierarchical": by_one})),
+        ("collectives.schedules.ALGORITHMS", {**schedules.ALGORITHMS, "hierarchical": by_one})),
     changed("COLL-04.4-04", "refuses_hierarchical", "does not know hierarchical",
-        (schedules, "ALGORITHMS", {k: v for k, v in schedules.ALGORITHMS.items() if k != "hierarchical"})),
+        ("collectives.schedules.ALGORITHMS", {k: v for k, v in schedules.ALGORITHMS.items() if k != "hierarchical"})),
     changed("LANG-09-04", "shapes_may_differ", "lets ranks bring other shapes",
-        (operations, "_require_fit", (lambda operation, used, brought, root: None))),
+        ("collectives.operations._require_fit", (lambda operation, used, brought, root: None))),
 ]  # fmt: skip
 
 
@@ -206,11 +208,12 @@ def canonical_from_32(used: Algorithm, op: str, level: str, partials: Any, input
 
 MANY = [
     changed("LANG-09-05", "canonical_from_32", "combines canonically among 32 ranks or more", (
-        operations, "combined", canonical_from_32)),
+        "collectives.operations.combined", canonical_from_32)),
 ]  # fmt: skip
 
 AUTO = [
     changed("COLL-01-03", "auto_is_ring", "runs by a ring for auto",
-        (collectives, "_chosen", lambda operation, inputs, given: "ring")),
-    changed("COLL-03.2-04", "auto_unknown", "does not know auto", (collectives, "_chosen", lambda *arguments: "auto")),
+        ("adapter.collectives._chosen", lambda operation, inputs, given: "ring")),
+    changed("COLL-03.2-04", "auto_unknown", "does not know auto",
+        ("adapter.collectives._chosen", lambda *arguments: "auto")),
 ]  # fmt: skip

@@ -7,9 +7,8 @@ from itertools import count
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives import selection
-from tessera_reference.collectives.selection import Autotuner, Knobs, Limits, Measurement, Step, percentile, tune
+from tessera_reference.collectives.selection import Knobs, Limits, Measurement, Step, percentile, tune
 
 from ...ir.violators.changes import changed
 from .answers import Answer, answered, lenient
@@ -61,7 +60,7 @@ def measuring(clause: str, name: str, description: str, change: Callable[[Measur
     def run(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
         return tune([change(measurement) for measurement in measurements], knobs, limits)
 
-    return changed(clause, name, description, (adapter, "tune", run))
+    return changed(clause, name, description, ("adapter.collectives.tune", run))
 
 
 def without_latency(given: Measurement) -> Measurement:
@@ -86,7 +85,7 @@ def newest(values: Sequence[int], percent: int) -> int:
 
 def percentiles(clause: str, name: str, description: str, instead: Callable[[Sequence[int], int], int]) -> Violation:
     """Return a violation with another function for percentiles."""
-    return changed(clause, name, description, (selection, "percentile", instead))
+    return changed(clause, name, description, ("collectives.selection.percentile", instead))
 
 
 ADAPTATION = [
@@ -97,7 +96,8 @@ ADAPTATION = [
         measuring(clause, f"bandwidth_ignored_{clause[-2:]}", "ignores the bandwidth", of_one_bandwidth),
         percentiles(clause, f"average_{clause[-2:]}", "takes averages", average),
         percentiles(clause, f"newest_{clause[-2:]}", "takes the newest measurement alone", newest),
-        changed(clause, f"all_measurements_{clause[-2:]}", "forgets no measurement", (selection, "WINDOW", 10**6)),
+        changed(clause, f"all_measurements_{clause[-2:]}", "forgets no measurement",
+                ("collectives.selection.WINDOW", 10**6)),
     )
 ]  # fmt: skip
 
@@ -114,9 +114,10 @@ FIXED = [
 
 PINNING = [
     changed("COLL-05.3-03", "always_stable", "takes all measurements for stable",
-            (Autotuner, "_stable", lambda self: len(self._window) == selection.WINDOW)),
+            ("collectives.selection.Autotuner._stable", lambda self: len(self._window) == selection.WINDOW)),
     changed("COLL-05.3-03", "equal_alone", "pins after equal measurements alone",
-        (Autotuner, "_stable", lambda self: (len(self._window) == selection.WINDOW and len(set(self._window)) == 1))),
+        ("collectives.selection.Autotuner._stable",
+        lambda self: (len(self._window) == selection.WINDOW and len(set(self._window)) == 1))),
 ]  # fmt: skip
 
 
@@ -139,8 +140,8 @@ def nothing_tuned(measurements: Iterable[Measurement], knobs: Knobs, limits: Lim
 
 
 AUTOTUNER = [
-    changed("COLL-08-18", "nothing_tuned", "keeps the knobs as given", (adapter, "tune", nothing_tuned)),
-    changed("COLL-08-18", "drifts", "depends on earlier runs", (adapter, "tune", drifting)),
+    changed("COLL-08-18", "nothing_tuned", "keeps the knobs as given", ("adapter.collectives.tune", nothing_tuned)),
+    changed("COLL-08-18", "drifts", "depends on earlier runs", ("adapter.collectives.tune", drifting)),
     lenient("COLL-05.3-01", "senseless_measurement", "leaves out measurements that make no sense", "tune",
             "a measurement of", lambda given: given | {"measurements": given["measurements"][:1]}),
     *(

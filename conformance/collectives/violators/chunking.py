@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.adapter import collectives as adapter
-from tessera_reference.collectives import compression
 from tessera_reference.collectives import compression as chunk_sizes
 from tessera_reference.collectives.compression import Chunk, ChunkSize, chunks_of, read_chunk_size
 
@@ -28,7 +26,7 @@ def sliced(clause: str, name: str, description: str, change: Callable[[Chunks], 
     def slices(*arguments: Any) -> Chunks:
         return change(chunks_of(*arguments))
 
-    return changed(clause, name, description, (adapter, "chunks_of", slices))
+    return changed(clause, name, description, ("adapter.collectives.chunks_of", slices))
 
 
 def without_tail(found: Chunks) -> Chunks:
@@ -61,7 +59,7 @@ ELEMENTS = [
 
 def stepped(clause: str, name: str, description: str, aligned: Callable[[int, int], int]) -> Violation:
     """Return a violation with another size of chunks for an amount and a tile."""
-    return changed(clause, name, description, (compression, "aligned", aligned))
+    return changed(clause, name, description, ("collectives.compression.aligned", aligned))
 
 
 BOUNDARIES = [
@@ -77,9 +75,9 @@ def with_tile(change: Callable[[tuple[int, int]], tuple[int, int]]) -> Callable[
 
 TILES = [
     changed("COLL-02.3-03", "swapped_tile", "takes rows for columns of a tile",
-            (adapter, "chunks_of", with_tile(lambda tile: (tile[1], tile[0])))),
+            ("adapter.collectives.chunks_of", with_tile(lambda tile: (tile[1], tile[0])))),
     changed("COLL-02.3-03", "tile_of_one_row", "looks at the columns of a tile alone",
-            (adapter, "chunks_of", with_tile(lambda tile: (1, tile[1])))),
+            ("adapter.collectives.chunks_of", with_tile(lambda tile: (1, tile[1])))),
 ]  # fmt: skip
 
 
@@ -92,7 +90,7 @@ def measured(clause: str, name: str, description: str, change: Callable[[ChunkSi
     def slices(function: str, shape: Any, dtype: Any, size: ChunkSize, tile: tuple[int, int]) -> Chunks:
         return chunks_of(function, shape, dtype, change(size, shape), tile)
 
-    return changed(clause, name, description, (adapter, "chunks_of", slices))
+    return changed(clause, name, description, ("adapter.collectives.chunks_of", slices))
 
 
 def first_axis(function: str, shape: Any, dtype: Any, size: ChunkSize, tile: tuple[int, int]) -> Chunks:
@@ -106,7 +104,7 @@ def first_axis(function: str, shape: Any, dtype: Any, size: ChunkSize, tile: tup
 
 MEASURES = [
     changed("COLL-02.3-02", "rows_of_first_axis", "takes the first axis alone for rows",
-            (adapter, "chunks_of", first_axis)),
+            ("adapter.collectives.chunks_of", first_axis)),
     sliced("COLL-02.3-02", "packed_columns", "takes columns for consecutive elements",
         lambda found: [replace(chunk, stride=chunk.count) for chunk in found]),
 ]  # fmt: skip
@@ -117,7 +115,7 @@ MEASURES = [
 
 def unit(clause: str, name: str, description: str, **units: int) -> Violation:
     """Return a violation with other units."""
-    return changed(clause, name, description, (chunk_sizes, "UNITS", chunk_sizes.UNITS | units))
+    return changed(clause, name, description, ("collectives.compression.UNITS", chunk_sizes.UNITS | units))
 
 
 UNITS = [
@@ -130,7 +128,7 @@ UNITS = [
 
 def read(clause: str, name: str, description: str, reading: Callable[..., ChunkSize]) -> Violation:
     """Return a violation that parses chunk and chunk_bytes differently."""
-    return changed(clause, name, description, (adapter, "read_chunk_size", reading))
+    return changed(clause, name, description, ("adapter.collectives.read_chunk_size", reading))
 
 
 def lenient(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:

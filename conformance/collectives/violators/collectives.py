@@ -16,7 +16,6 @@ from tessera_conformance.tensors import Tensor
 from tessera_reference.abi.policy import Descriptor, NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.adapter import collectives as adapter
 from tessera_reference.adapter.messages import array, tensor
 from tessera_reference.collectives import all_reduce
 from tessera_reference.numerics import reductions
@@ -43,7 +42,7 @@ def combined(clause: str, name: str, description: str, combine: Combined, op: st
         with np.errstate(all="ignore"):
             return combine(buffers) if operator == op and usual.dtype.kind == "float" else usual
 
-    return changed(clause, name, description, (adapter, "all_reduce", reduce))
+    return changed(clause, name, description, ("adapter.collectives.all_reduce", reduce))
 
 
 def over(tree: Callable[[int], Any]) -> Combined:
@@ -162,7 +161,7 @@ def delivered(clause: str, name: str, description: str, change: Callable[[list[T
     def collective(self: ReferenceAdapter, **call: Any) -> dict[str, Any]:
         return {"outputs": change(usual(self, **call)["outputs"])}
 
-    return changed(clause, name, description, (ReferenceAdapter, "collectives_all_reduce", collective))
+    return changed(clause, name, description, ("adapter.ReferenceAdapter.collectives_all_reduce", collective))
 
 
 # On the wire
@@ -219,7 +218,7 @@ def agreeing(
         buffers, descriptors = change(buffers, descriptors)
         return all_reduce(buffers, op, policy=policy, wire=wire, descriptors=descriptors)
 
-    return changed(clause, name, description, (adapter, "all_reduce", reduce))
+    return changed(clause, name, description, ("adapter.collectives.all_reduce", reduce))
 
 
 def like_the_first(*names: str) -> Callable[..., tuple[Any, Any]]:
@@ -278,7 +277,7 @@ MISMATCHES = [
     agreeing("LANG-11-12", "shortest_buffer", "combines what shapes have in common", shortest),
     agreeing("LANG-15-12", "cast_to_first", "casts buffers to the first one's dtype", of_one_dtype),
     *(
-        changed(clause, name, description, (adapter, "all_reduce", reduce))
+        changed(clause, name, description, ("adapter.collectives.all_reduce", reduce))
         for clause, name, description, reduce in (
             ("RT-11-09", "mismatch_for_descriptors", "tells differing descriptors as a mismatch",
              reported_as(Status.TESS_ERR_COLLECTIVE_MISMATCH)),

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives import compression
 from tessera_reference.collectives.compression import Compressed, Compression, compress, read_compression
 from tessera_reference.numerics import quantization
@@ -28,12 +27,12 @@ Values: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 def wires(clause: str, name: str, description: str, **others: DType) -> Violation:
     """Return a violation with other wire dtypes."""
-    return changed(clause, name, description, (compression, "WIRES", compression.WIRES | others))
+    return changed(clause, name, description, ("collectives.compression.WIRES", compression.WIRES | others))
 
 
 def cast_by(clause: str, name: str, description: str, rounded: Callable[[Array, DType], Array]) -> Violation:
     """Return a violation with another cast to the wire."""
-    return changed(clause, name, description, (compression, "cast", rounded))
+    return changed(clause, name, description, ("collectives.compression.cast", rounded))
 
 
 def towards_zero(x: Array, target: DType) -> Array:
@@ -88,7 +87,7 @@ WIRES = [
 
 def read(clause: str, name: str, description: str, reading: Callable[..., Compression]) -> Violation:
     """Return a violation that parses the attributes differently."""
-    return changed(clause, name, description, (adapter, "read_compression", reading))
+    return changed(clause, name, description, ("adapter.collectives.read_compression", reading))
 
 
 def any_wire(function: str, dtype: Any, *others: Any) -> Compression:
@@ -117,7 +116,7 @@ def quantized(
     clause: str, name: str, description: str, blockwise: Callable[[Array, DType, int], Quantized]
 ) -> Violation:
     """Return a violation with other codes and scales."""
-    return changed(clause, name, description, (quantization, "quantize", blockwise))
+    return changed(clause, name, description, ("numerics.quantization.quantize", blockwise))
 
 
 def scaled(clause: str, name: str, description: str, change: Callable[[Values, DType], Values]) -> Violation:
@@ -128,7 +127,7 @@ def scaled(clause: str, name: str, description: str, change: Callable[[Values, D
         with np.errstate(all="ignore"):
             return change(usual(values, wire, block), wire).astype(np.float32)
 
-    return changed(clause, name, description, (quantization, "_scales", scales))
+    return changed(clause, name, description, ("numerics.quantization._scales", scales))
 
 
 def of_the_tensor(x: Array, wire: DType, block: int) -> Quantized:
@@ -178,15 +177,15 @@ def unscaled_integers(function: str, x: Array, given: Compression) -> Compressed
 
 def compressed(clause: str, name: str, description: str, compressing: Callable[..., Compressed]) -> Violation:
     """Return a violation with another compression of a tensor."""
-    return changed(clause, name, description, (adapter, "compress", compressing))
+    return changed(clause, name, description, ("adapter.collectives.compress", compressing))
 
 
 BLOCKS = [
     quantized("COLL-06-06", "one_scale", "takes the maximum of the tensor for that of the block", of_the_tensor),
     scaled("COLL-06-06", "scale_of_zero", "sends a scale of 0 for a block of small numbers",
         lambda scales, wire: (np.where(scales < np.float32(2.0**-126), 0, scales))),
-    changed("COLL-06-06", "codes_towards_zero", "rounds codes toward zero",
-        (quantization, "round_to", lambda values, wire: towards_zero(Array(DTYPES["fp32"], values), wire).values)),
+    changed("COLL-06-06", "codes_towards_zero", "rounds codes toward zero", ("numerics.quantization.round_to",
+        lambda values, wire: towards_zero(Array(DTYPES["fp32"], values), wire).values)),
     compressed("COLL-06-06", "tail_lost", "restores the elements behind the last whole block as zeros", whole_blocks),
     compressed("COLL-02.5-02", "blocks_by_column", "runs blocks along the first axis", by_columns),
     compressed("COLL-02.5-02", "nan_quantized", "quantizes NaN as 0", without_nan),

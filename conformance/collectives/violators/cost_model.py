@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives.selection import estimate, overlap_score
 
 from ...ir.violators.changes import changed
@@ -23,7 +22,7 @@ def costing(name: str, description: str, cost: Callable[[int, int, int, int], in
         estimate(alpha, hops, size, bandwidth)
         return cost(alpha, hops, size, bandwidth)
 
-    return changed("COLL-05.2-01", name, description, (adapter, "estimate", instead))
+    return changed("COLL-05.2-01", name, description, ("adapter.collectives.estimate", instead))
 
 
 COSTS = [
@@ -59,7 +58,9 @@ def idle_free(clause: str, queue: str) -> Violation:
         busy = covered(compute if queue == "compute" else communication)
         return Fraction(both, busy) if busy else Fraction(1)
 
-    return changed(clause, f"idle_{queue}_free", f"lets {queue} idle for nothing", (adapter, "overlap_score", instead))
+    return changed(
+        clause, f"idle_{queue}_free", f"lets {queue} idle for nothing", ("adapter.collectives.overlap_score", instead)
+    )
 
 
 def touching(clause: str, name: str, description: str) -> Violation:
@@ -71,7 +72,7 @@ def touching(clause: str, name: str, description: str) -> Violation:
         either = covered([*compute, *communication])
         return Fraction(times - either, either) if either else Fraction(1)
 
-    return changed(clause, name, description, (adapter, "overlap_score", instead))
+    return changed(clause, name, description, ("adapter.collectives.overlap_score", instead))
 
 
 def turned(given: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives.links import CreditLimiter, ReadyChunk
 
 from ...ir.violators.changes import changed
@@ -88,7 +87,7 @@ class ReturnsTwice(CreditLimiter):
 
 def limiter(clause: str, name: str, description: str, other: type[Any]) -> Violation:
     """Return a violation with another limiter."""
-    return changed(clause, name, description, (adapter, "CreditLimiter", other))
+    return changed(clause, name, description, ("adapter.collectives.CreditLimiter", other))
 
 
 VIOLATIONS: list[Violation] = [

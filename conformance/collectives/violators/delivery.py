@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.collectives import delivery, operations
+from tessera_reference.collectives import delivery
 from tessera_reference.collectives.delivery import Combine, Sent, delivered
 from tessera_reference.numerics.array import Array
 
@@ -25,7 +25,7 @@ def without(clause: str, name: str, description: str, rule: str) -> Violation:
         name,
         description,
         (delivery, rule, lambda move, message: False),
-        (delivery, "_order", delivery._order.__wrapped__),
+        ("collectives.delivery._order", delivery._order.__wrapped__),
     )
 
 
@@ -76,20 +76,20 @@ def at_level(clause: str, name: str, description: str, level: str) -> Violation:
     def change(*arguments: Any, **named: Any) -> Any:
         return delivered(*arguments, **{**named, "level": level})
 
-    return changed(clause, name, description, (operations, "delivered", change))
+    return changed(clause, name, description, ("collectives.operations.delivered", change))
 
 
 VIOLATIONS: list[Violation] = [
     without("RT-06-04", "by_arrival", "combines contributions in the order of arrival", "_combines_after"),
     without("LANG-09-05", "as_they_come", "combines contributions in the order of arrival", "_combines_after"),
     without("RT-06-03", "too_early", "sends a buffer before its input is there", "_leaves_after"),
-    changed("RT-13-01", "delivers_twice", "delivers a message twice", (delivery, "_finish", doubled)),
-    changed("RT-13-01", "from_10_ranks", "loses what ranks past 10 send", (delivery, "_finish", from_10)),
+    changed("RT-13-01", "delivers_twice", "delivers a message twice", ("collectives.delivery._finish", doubled)),
+    changed("RT-13-01", "from_10_ranks", "loses what ranks past 10 send", ("collectives.delivery._finish", from_10)),
     changed("COLL-07.2-02", "near_blocks", "exchanges blocks of ranks up to 8 apart",
-        (delivery, "_exchanged", near_blocks)),
-    changed("RT-13-01", "stale_gather", "leaves a place as it was", (delivery, "_gathered", unsent)),
+        ("collectives.delivery._exchanged", near_blocks)),
+    changed("RT-13-01", "stale_gather", "leaves a place as it was", ("collectives.delivery._gathered", unsent)),
     changed("RT-06-04", "one_order_of_a_thousand", "combines canonically in one order of a thousand",
-        (operations, "delivered", rarely)),
+        ("collectives.operations.delivered", rarely)),
     at_level("LANG-09-06", "delivers_partial_sums", "combines on the way under strict", "deterministic"),
     at_level("LANG-09-05", "delivers_contributions", "combines canonically under deterministic", "strict"),
 ]  # fmt: skip

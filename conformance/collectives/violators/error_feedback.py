@@ -8,8 +8,6 @@ from typing import TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collectives as adapter
-from tessera_reference.collectives import compression
 from tessera_reference.collectives.compression import Compressed, Compression, Step, compress, feed_back
 from tessera_reference.numerics.arithmetic import add, subtract
 from tessera_reference.numerics.array import Array
@@ -35,7 +33,7 @@ def stepping(clause: str, name: str, description: str, rule: Rule) -> Violation:
             found.append(Step(sent, residual))
         return found
 
-    return changed(clause, name, description, (adapter, "feed_back", steps))
+    return changed(clause, name, description, ("adapter.collectives.feed_back", steps))
 
 
 def reported(clause: str, name: str, description: str, change: Callable[[list[Step]], list[Step]]) -> Violation:
@@ -44,7 +42,7 @@ def reported(clause: str, name: str, description: str, change: Callable[[list[St
     def steps(function: str, gradients: Arrays, given: Compression) -> list[Step]:
         return change(feed_back(function, gradients, given))
 
-    return changed(clause, name, description, (adapter, "feed_back", steps))
+    return changed(clause, name, description, ("adapter.collectives.feed_back", steps))
 
 
 def forgotten(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
@@ -66,7 +64,10 @@ def _zeros(like: Array) -> Array:
 
 STEPS = [
     stepping("COLL-06-07", "residual_in_bf16", "keeps the residual in bf16", in_bf16),
-    changed("COLL-02.5-04", "block_ignored", "scales the tensor as one block", (compression, "compress", by_tensor)),
-    changed("COLL-02.5-04", "not_finite_kept", "keeps what is not finite", (compression, "require_finite", nothing)),
-    changed("COLL-02.5-04", "any_data", "takes data of other dtypes", (compression, "require_fp32", nothing)),
+    changed("COLL-02.5-04", "block_ignored", "scales the tensor as one block",
+        ("collectives.compression.compress", by_tensor)),
+    changed("COLL-02.5-04", "not_finite_kept", "keeps what is not finite",
+        ("collectives.compression.require_finite", nothing)),
+    changed("COLL-02.5-04", "any_data", "takes data of other dtypes",
+        ("collectives.compression.require_fp32", nothing)),
 ]  # fmt: skip

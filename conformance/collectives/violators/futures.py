@@ -8,12 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collectives as adapter
-from tessera_reference.graph import futures, grad
+from tessera_reference.graph import futures
 from tessera_reference.graph import futures as hints
-from tessera_reference.graph.control import Call
 from tessera_reference.graph.futures import Await, FutureCollective, IssueAllReduce
-from tessera_reference.ir import attributes
 from tessera_reference.ir.operation import Module, Operation, Refusal
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.types import Future, Value, dtype_of
@@ -30,7 +27,9 @@ def printing(name: str, pattern: str, clause: str, replacement: str = "") -> Vio
         text = re.sub(rf", {pattern}(?=[,}}])", f", {replacement}" if replacement else "", print_module(module))
         return re.sub(rf"\{{{pattern}(?:, )?", f"{{{replacement}", text)
 
-    return changed(clause, name, f"prints {replacement or 'nothing'} for {pattern}", (adapter, "print_module", printed))
+    return changed(
+        clause, name, f"prints {replacement or 'nothing'} for {pattern}", ("adapter.collectives.print_module", printed)
+    )
 
 
 ATTRIBUTES = {
@@ -57,7 +56,7 @@ def without_priority(module: Module) -> str:
 
 PRINTED = [
     changed("COLL-08-06", "broadcast_priority", "prints no priority of a broadcast",
-        (adapter, "print_module", without_priority)),
+        ("adapter.collectives.print_module", without_priority)),
     *(
         printing(f"{name}_dropped_{index}", rf"{name} = (?:\"[^\"]*\"|!tessera[^>]*>|[^,}}]+)", clause)
         for index, (clause, name) in enumerate(ATTRIBUTES.items())
@@ -95,7 +94,7 @@ def without(clause: str, name: str, value: str) -> Violation:
 
 VALUES = [
     changed("COLL-03.2-04", "any_all_to_all", "reads any algorithm of all_to_all",
-        (futures, "ALL_TO_ALL_ALGORITHMS", hints.ALGORITHMS)),
+        ("graph.futures.ALL_TO_ALL_ALGORITHMS", hints.ALGORITHMS)),
     anything("COLL-02.2-01", "scope"),
     anything("COLL-02.5-01", "dtype"),
     anything("COLL-03.2-04", "algo"),
@@ -113,9 +112,10 @@ VALUES = [
     without("COLL-03.2-04", "algo", "auto"),
     without("COLL-03.2-05", "path", "auto"),
     without("COLL-08-05", "dtype", "bf16"),
-    changed("COLL-08-01", "any_chunk", "takes chunks of no bytes, and two chunks", (futures, "require_chunk", nothing)),
+    changed("COLL-08-01", "any_chunk", "takes chunks of no bytes, and two chunks",
+        ("graph.futures.require_chunk", nothing)),
     *(
-        changed(clause, f"kib_of_a_thousand_{clause[5:]}", "KiB is 1000 bytes", (attributes, "UNITS", units))
+        changed(clause, f"kib_of_a_thousand_{clause[5:]}", "KiB is 1000 bytes", ("ir.attributes.UNITS", units))
         for clause, units in (
             ("COLL-08-01", {"KiB": 1000, "MiB": 10**6, "GiB": 10**9}),
             ("COLL-02.3-07", {"KiB": 1000, "MiB": 1 << 20, "GiB": 1 << 30}),
@@ -135,7 +135,7 @@ USUAL_ISSUE = IssueAllReduce.__init__
 
 OPERATOR = [
     changed("COLL-02.3-06", "largest_by_default", "takes the largest where no op is given",
-        (IssueAllReduce, "__init__", _as_the_largest)),
+        ("graph.futures.IssueAllReduce.__init__", _as_the_largest)),
 ]  # fmt: skip
 
 # Types
@@ -172,11 +172,13 @@ def no_axis(meshes: Any, mesh: str | None) -> str:
 
 
 TYPES = [
-    changed("COLL-02.1-01", "no_futures_in_calls", "passes no future to a function", (Call, "takes_futures", False)),
+    changed("COLL-02.1-01", "no_futures_in_calls", "passes no future to a function",
+        ("graph.control.Call.takes_futures", False)),
     yielding("COLL-08-15", "no_future", "yields no future", FutureCollective, lambda found: found.value),
     changed("LANG-05.5-02", "gradients_lost_in_futures", "takes what a future holds for no part of a gradient",
-        (grad, "is_float", is_float_tensor)),
-    changed("COLL-02.1-05", "awaits_tensors", "awaits what is no future", (Operation, "results", takes_tensors)),
+        ("graph.grad.is_float", is_float_tensor)),
+    changed("COLL-02.1-05", "awaits_tensors", "awaits what is no future",
+        ("ir.operation.Operation.results", takes_tensors)),
     changed("COLL-02.1-04", "first_axis", "takes the first axis where none is given",
-        (futures, "_only_axis", lambda meshes, mesh: str(next(iter(meshes.values())).axes[0]))),
+        ("graph.futures._only_axis", lambda meshes, mesh: str(next(iter(meshes.values())).axes[0]))),
 ]  # fmt: skip

@@ -57,7 +57,7 @@ def lost_arrive(answer: Answer) -> None:
 
 def travels(clause: str, name: str, description: str, instead: Any) -> Violation:
     """Return a violation with other transfers for the same question."""
-    return changed(clause, name, description, (collectives, "travel", instead))
+    return changed(clause, name, description, ("adapter.collectives.travel", instead))
 
 
 MESSAGES = [
@@ -72,7 +72,8 @@ MESSAGES = [
 
 WAYS = [
     engine("COLL-03.2-05", "path_forgotten", "forgets the path once a link has failed", "_reroute", for_auto),
-    changed("COLL-03.2-02", "back_to_rdma", "falls back to RDMA within a node", (progress, "preferred_route", by_rdma)),
+    changed("COLL-03.2-02", "back_to_rdma", "falls back to RDMA within a node",
+        ("collectives.travel.preferred_route", by_rdma)),
     refusing("COLL-01-06", "failed_link_not_named", "does not name the failed link", "transfers", "no way", silent),
     lenient("COLL-03.2-05", "unknown_cut_ignored", "ignores an unknown link that fails", "transfers", "link ",
             left_out("cuts", "down")),

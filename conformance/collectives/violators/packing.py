@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives import compression as packing
 from tessera_reference.collectives.compression import Compression, TensorType, pack, unpack
 from tessera_reference.numerics.array import Array
@@ -21,7 +20,7 @@ from ...ir.violators.changes import changed
 
 def unpacked(clause: str, name: str, description: str, unpacking: Callable[..., list[Array]]) -> Violation:
     """Return a violation with another receiver."""
-    return changed(clause, name, description, (adapter, "unpack", unpacking))
+    return changed(clause, name, description, ("adapter.collectives.unpack", unpacking))
 
 
 def reversed_order(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
@@ -85,8 +84,8 @@ RESTORED = packing._restored
 VIOLATIONS: list[Violation] = [
     unpacked("COLL-02.4-01", "last_of_a_shape", "gives all tensors of a shape the data of the last", reversed_order),
     changed("COLL-02.4-05", "fp32_on_the_wire", "sends fp32 and rounds on arrival",
-        (adapter, "pack", lambda tensors, compression: pack(tensors, _wider(compression))),
-        (adapter, "unpack", rounded_on_arrival)),
+        ("adapter.collectives.pack", lambda tensors, compression: pack(tensors, _wider(compression))),
+        ("adapter.collectives.unpack", rounded_on_arrival)),
     unpacked("COLL-06-06", "unpacks_through_bf16", "rounds to bf16 as it unpacks", through_bf16),
     unpacked("COLL-02.5-02", "first_scales", "scales tensors by the scales of the first of as many", first_scales),
 ]  # fmt: skip

@@ -38,7 +38,7 @@ def pipeline(clause: str, name: str, description: str, change: Change) -> Violat
         return units
 
     other = {kind: changing(kind) for kind in PIPELINES}
-    return changed(clause, name, description, (collectives, "PIPELINES", other))
+    return changed(clause, name, description, ("adapter.collectives.PIPELINES", other))
 
 
 def place(unit: Unit) -> tuple[str, int]:
@@ -84,7 +84,7 @@ def packed_before(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit
 
 def dispatching(clause: str, name: str, description: str, dispatch: Callable[..., Any]) -> Violation:
     """Return a violation with another dispatch of tokens."""
-    return changed(clause, name, description, (collectives, "dispatch", dispatch))
+    return changed(clause, name, description, ("adapter.collectives.dispatch", dispatch))
 
 
 def mixed(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
@@ -104,10 +104,10 @@ def not_checked(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
 VIOLATIONS: list[Violation] = [
     pipeline("COLL-07.1-01", "all_at_the_end", "scatters gradients when all are computed",
         lambda unit, units: replace(unit, after=("backward0",)) if place(unit)[0] == "scatter" else unit),
-    changed("COLL-07.1-02", "nine_chunks", "has nine chunks in flight", (collectives, "INFLIGHT", 9)),
+    changed("COLL-07.1-02", "nine_chunks", "has nine chunks in flight", ("adapter.collectives.INFLIGHT", 9)),
     pipeline("COLL-07.1-03", "weights_all_first", "gathers all weights at the beginning", gathered_first),
-    changed("COLL-07.1-04", "small_chunks", "cuts gradients into 256 KiB", (queues, "LEAST_CHUNK", 1 << 18)),
-    changed("COLL-07.1-04", "large_chunks", "cuts gradients into 4 MiB", (queues, "MOST_CHUNK", 1 << 22)),
+    changed("COLL-07.1-04", "small_chunks", "cuts gradients into 256 KiB", ("collectives.queues.LEAST_CHUNK", 1 << 18)),
+    changed("COLL-07.1-04", "large_chunks", "cuts gradients into 4 MiB", ("collectives.queues.MOST_CHUNK", 1 << 22)),
     pipeline("COLL-07.3-01", "prefetch_one_layer_late", "gathers weights when the layer before has ended",
         a_layer_late),
     pipeline("COLL-07.3-02", "await_at_issue", "awaits weights where they are asked for",
@@ -122,5 +122,5 @@ VIOLATIONS: list[Violation] = [
     dispatching("COLL-07.2-04", "always_bf16", "sends bf16 whatever the dtype",
         lambda inputs, experts, count, wire=None: DISPATCH(inputs, experts, count, wire and dtype("bf16"))),
     changed("COLL-07.2-04", "cast_twice", "rounds tokens twice",
-        (queues, "cast", lambda array, wire: CAST(CAST(array, dtype("fp16")), wire))),
+        ("collectives.queues.cast", lambda array, wire: CAST(CAST(array, dtype("fp16")), wire))),
 ]  # fmt: skip

@@ -47,7 +47,7 @@ def shared_by_ranks(self: Run, unit: Any, step: Any, rank: int) -> None:
 
 BUFFERS = [
     changed(clause, f"half_the_buffers_{clause[5:]}", "lays two buffers over each other",
-            (plan_execution, "_slot", half_the_buffers))
+            ("collectives.plan_execution._slot", half_the_buffers))
     for clause in ("COLL-02.3-04", "COLL-02.3-05")
 ] + [
     running("COLL-02.3-04", "shared_by_ranks", "has one buffer for all ranks", "_start", shared_by_ranks),
@@ -64,7 +64,7 @@ def running_after(clause: str, name: str, description: str, after: Callable[[Any
         units = [replace(unit, after=after(unit, plan.units)) for unit in plan.units]
         return RUN_PLAN(module, function, replace(plan, units=units), *arguments)
 
-    return changed(clause, name, description, (collectives, "run_plan", run_plan))
+    return changed(clause, name, description, ("adapter.collectives.run_plan", run_plan))
 
 
 def not_waited(unit: Any, units: Any) -> tuple[int, ...]:
@@ -128,10 +128,12 @@ def sorted_ranks(plan: Any, module: Any, function: Any, mesh: str) -> Any:
 
 
 CHUNKS = [
-    changed("COLL-02.3-01", "in_rows", "lands columns as rows", (Exchange, "results", in_rows)),
+    changed("COLL-02.3-01", "in_rows", "lands columns as rows",
+        ("collectives.plan_execution.Exchange.results", in_rows)),
     changed("COLL-08-09", "another_order", "adds ranks in another order from the second chunk on",
-            (Exchange, "results", as_they_come)),
-    changed("COLL-02.2-03", "run_sorted_ranks", "sorts the ranks of a group", (collectives, "groups_of", sorted_ranks)),
+            ("collectives.plan_execution.Exchange.results", as_they_come)),
+    changed("COLL-02.2-03", "run_sorted_ranks", "sorts the ranks of a group",
+        ("adapter.collectives.groups_of", sorted_ranks)),
 ]  # fmt: skip
 
 
@@ -162,10 +164,10 @@ def never(side: str, kind: str) -> Any:
 FUSED = [
     running("COLL-02.4-01", "run_split_early", "splits a tensor an element too early", "_exchange", whole_each),
     *(changed("COLL-02.4-02", f"not_scaled_{side}", f"scales nothing {side} it",
-              (plan_execution, "_folded", never(side, "scale")))
+              ("collectives.plan_execution._folded", never(side, "scale")))
       for side in ("before", "after")),
     changed("COLL-02.4-04", "not_rounded", "casts to the dtype that travels without rounding",
-            (plan_execution, "cast", lambda given, dtype: Array(dtype, given.values.astype(dtype.carrier)))),
+            ("collectives.plan_execution.cast", lambda given, dtype: Array(dtype, given.values.astype(dtype.carrier)))),
 ]  # fmt: skip
 
 
@@ -191,7 +193,7 @@ def two_devices_at_least(units: Any, topology: Any, devices: Any, *arguments: An
 
 def timed(clause: str, name: str, description: str, change: Any) -> Violation:
     """Return a violation with other times."""
-    return changed(clause, name, description, (plan_execution, "simulate", change))
+    return changed(clause, name, description, ("collectives.plan_execution.simulate", change))
 
 
 TIMES = [

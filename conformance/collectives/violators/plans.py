@@ -35,7 +35,7 @@ def slicing(clause: str, name: str, description: str, change: Callable[[list[Ran
     def ranges(count: int, chunk: int | None) -> Iterator[Range]:
         yield from change(list(USUAL_RANGES(count, chunk)))
 
-    return changed(clause, name, description, (planner, "ranges", ranges))
+    return changed(clause, name, description, ("collectives.planner.ranges", ranges))
 
 
 def chunking(clause: str, name: str, description: str, elements: Callable[[int, Any, int], int]) -> Violation:
@@ -47,7 +47,7 @@ def chunking(clause: str, name: str, description: str, elements: Callable[[int, 
             return usual
         return elements(int(operation.chunk_size or 1), operation, tile or operation.x.dtype.storage_bytes)
 
-    return changed(clause, name, description, (planner, "chunk_elements", chunk_elements))
+    return changed(clause, name, description, ("collectives.planner.chunk_elements", chunk_elements))
 
 
 def plain(chunk: int, operation: Any, tile: int) -> int:
@@ -159,8 +159,9 @@ def with_inner(instruction: Any) -> list[Value]:
 
 
 OPERANDS = [
-    changed("COLL-08-10", "inner_operands", "lists values of a branch as its operands", (planner, "_used", with_inner)),
-]
+    changed("COLL-08-10", "inner_operands", "lists values of a branch as its operands",
+        ("collectives.planner._used", with_inner)),
+]  # fmt: skip
 
 
 # Buffers
@@ -253,20 +254,27 @@ def fuse_late(program: Program, tile: int | None) -> None:
 
 
 FUSION = [
-    changed("COLL-02.4-01", "any_op", "joins sums and maxima", (planner, "_key", without("op"))),
-    changed("COLL-02.4-01", "any_root", "joins broadcasts of different roots", (planner, "_key", without("root"))),
-    changed("COLL-02.4-01", "any_wire", "joins what travels over different wires", (planner, "_key", without("dtype"))),
-    changed("COLL-02.4-01", "any_ranks", "joins collectives of other groups", (planner, "_key", of_any_ranks)),
+    changed("COLL-02.4-01", "any_op", "joins sums and maxima", ("collectives.planner._key", without("op"))),
+    changed("COLL-02.4-01", "any_root", "joins broadcasts of different roots",
+        ("collectives.planner._key", without("root"))),
+    changed("COLL-02.4-01", "any_wire", "joins what travels over different wires",
+        ("collectives.planner._key", without("dtype"))),
+    changed("COLL-02.4-01", "any_ranks", "joins collectives of other groups",
+        ("collectives.planner._key", of_any_ranks)),
     *(
-        changed("COLL-02.4-01", f"any_{name}", f"joins collectives of any {name}", (planner, "_key", without(name)))
+        changed("COLL-02.4-01", f"any_{name}", f"joins collectives of any {name}",
+                ("collectives.planner._key", without(name)))
         for name in ("algo", "path")
     ),
-    changed("COLL-02.4-01", "any_dtype", "joins tensors of different dtypes", (planner, "_key", without_dtype)),
-    changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor", (planner, "_key", of_any_size)),
-    changed("COLL-02.4-01", "any_size", "joins more than a chunk", (planner, "_fits", lambda *arguments: True)),
+    changed("COLL-02.4-01", "any_dtype", "joins tensors of different dtypes",
+        ("collectives.planner._key", without_dtype)),
+    changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor",
+        ("collectives.planner._key", of_any_size)),
+    changed("COLL-02.4-01", "any_size", "joins more than a chunk",
+        ("collectives.planner._fits", lambda *arguments: True)),
     changed("COLL-02.4-01", "parts_joined", "joins collectives of parts",
-        (planner, "ELEMENTWISE", (FutureCollective,))),
-    changed("COLL-02.4-01", "after_a_use", "joins what is used before", (planner, "fuse", fuse_late)),
+        ("collectives.planner.ELEMENTWISE", (FutureCollective,))),
+    changed("COLL-02.4-01", "after_a_use", "joins what is used before", ("collectives.planner.fuse", fuse_late)),
 ]  # fmt: skip
 
 
@@ -306,18 +314,19 @@ FOLDING = [
             clause,
             f"all_reduce_alone_{clause[-2:]}",
             "folds beside an all-reduce alone",
-            (planner, "PointToPoint", (PointToPoint, IssueReduceScatter, IssueAllGather, IssueBroadcast)),
+            ("collectives.planner.PointToPoint", (PointToPoint, IssueReduceScatter, IssueAllGather, IssueBroadcast)),
         )
         for clause in ("COLL-02.4-02", "COLL-02.4-04")
     ),
     changed("COLL-02.4-02", "early_backwards", "folds what is before it backwards",
-        (planner, "_before", before_backwards)),
-    changed("COLL-02.4-04", "any_cast", "folds a cast that widens", (planner, "_foldable", widening)),
+        ("collectives.planner._before", before_backwards)),
+    changed("COLL-02.4-04", "any_cast", "folds a cast that widens", ("collectives.planner._foldable", widening)),
     changed("COLL-02.4-02", "used_twice", "folds what is used elsewhere",
-        (planner, "_uses", lambda program: dict.fromkeys(USUAL_USES(program), 1))),
+        ("collectives.planner._uses", lambda program: dict.fromkeys(USUAL_USES(program), 1))),
     only("_before"),
     only("_behind"),
-    changed("COLL-02.4-03", "narrow_sum", "adds in the dtype that travels", (Issue, "reduces_in",
+    changed("COLL-02.4-03", "narrow_sum", "adds in the dtype that travels", ("collectives.planner.Issue.reduces_in",
         property(lambda step: str(step.operation.x.dtype.name) if "op" in step.operation.attributes else None))),
-    changed("COLL-02.4-05", "wide_wire", "sends fp32 where a cast is folded", (Issue, "wire", property(wide_wire))),
+    changed("COLL-02.4-05", "wide_wire", "sends fp32 where a cast is folded",
+        ("collectives.planner.Issue.wire", property(wide_wire))),
 ]  # fmt: skip

@@ -134,7 +134,7 @@ def combining(op: str, reduce: Reduce, kinds: tuple[str, ...] | None = None) -> 
     """Return the substitution of an operator."""
     usual = collectives.REDUCTIONS[op]
     other = Reduction(kinds or usual.kinds, reduce)
-    return collectives, "REDUCTIONS", {**collectives.REDUCTIONS, op: other}
+    return "numerics.collectives.REDUCTIONS", {**collectives.REDUCTIONS, op: other}
 
 
 def folding_products(used: Any, op: str, level: str, partials: Any, inputs: Sequence[Array]) -> Array:
@@ -169,8 +169,9 @@ VIOLATIONS: list[Violation] = [
         for name, (op, reduce) in WRONG.items()
     ),
     changed("LANG-09-05", "prod_folds_whatever", "multiplies in the order of ranks",
-        (programs, "combined", folding_products)),
+        ("collectives.programs.combined", folding_products)),
     changed("RT-13-01", "mean_of_integers", "rounds means of integers", combining("mean", truncates, ANY)),
     changed("COLL-02.1-04", "any_operator", "takes every operator for every dtype",
-        (Reducing, "infer", lambda self: self.result_type() if self.op in self.operators else INFER(self))),
+        ("graph.collectives.Reducing.infer",
+        lambda self: self.result_type() if self.op in self.operators else INFER(self))),
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.collectives import plan_execution, programs
+from tessera_reference.collectives import programs
 from tessera_reference.collectives.plan_execution import Exchange
 from tessera_reference.collectives.plan_execution import _Run as Run
 from tessera_reference.collectives.schedules import algorithm
@@ -65,18 +65,19 @@ def folded(operation: Any, contributions: Sequence[Any]) -> Any:
 
 VIOLATIONS: list[Violation] = [
     changed("COLL-02.5-01", "plan_wires_unused", "ignores the wire of a plan under fast",
-        (plan_execution, "combine_at", lambda level: AT("deterministic" if level == "fast" else level))),
+        ("collectives.plan_execution.combine_at", lambda level: AT("deterministic" if level == "fast" else level))),
     changed("COLL-02.5-01", "program_moves_whole", "takes the wire of a program for what it combines alone",
-        (programs, "as_sent", combined_alone)),
-    changed("COLL-02.5-03", "program_results_whole", "does not round the results of a program to the wire", (programs,
-        "over_wire", lambda operation, brought, form, collective: OVER_WIRE("all_gather", brought, form, collective))),
+        ("collectives.programs.as_sent", combined_alone)),
+    changed("COLL-02.5-03", "program_results_whole", "does not round the results of a program to the wire",
+        ("collectives.programs.over_wire",
+        lambda operation, brought, form, collective: OVER_WIRE("all_gather", brought, form, collective))),
     changed("COLL-02.5-02", "program_blocks_unscaled", "casts the blocks of a program to the wire without a scale",
-        (programs, "read_compression",
+        ("collectives.programs.read_compression",
         lambda function, dtype, qscheme=None, block=None: READ_COMPRESSION(function, dtype))),
     changed("LANG-09-06", "strict_programs_by_algorithm", "combines in the order of algorithms under strict",
-        (programs, "combine_at", lambda level: BY_ALGORITHM)),
+        ("collectives.programs.combine_at", lambda level: BY_ALGORITHM)),
     changed("RT-06-03", "strict_programs_folded", "combines in the order of algorithms under strict",
-        (programs, "combine_at", lambda level: BY_ALGORITHM)),
+        ("collectives.programs.combine_at", lambda level: BY_ALGORITHM)),
     orders("COLL-03.2-04", "programs_by_ring", "takes the order of a ring whatever is named", "_algorithm", by("ring")),
     orders("COLL-08-12", "programs_auto_is_ring", "takes a ring for auto", "_algorithm", auto_is_ring),
     orders("LANG-09-05", "programs_auto_by_chunk", "selects by the bytes of a chunk", "_algorithm", auto_by_chunk),

@@ -10,11 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.adapter import collectives
 from tessera_reference.collectives import queues
-from tessera_reference.collectives import queues as work
 from tessera_reference.collectives.queues import Collective, Run, Slot, Unit
-from tessera_reference.collectives.travel import Progress
 
 from ...ir.violators.changes import changed, nothing
 
@@ -41,7 +38,7 @@ def simulating(
         usual = SIMULATE([units(unit) for unit in given], topology, devices, most(max_inflight))
         return replace(usual, slots=tuple(slots(usual.slots)))
 
-    return changed(clause, name, description, (collectives, "simulate", simulate))
+    return changed(clause, name, description, ("adapter.collectives.simulate", simulate))
 
 
 def queueing(clause: str, name: str, description: str, method: str, other: Callable[..., Any]) -> Violation:
@@ -111,9 +108,9 @@ ISSUE_ONE = queues._Queues._issue_one
 VIOLATIONS: list[Violation] = [
     queueing("COLL-04.1-01", "units_at_once", "runs several units of a compute queue at once", "_compute", never_busy),
     changed("COLL-04.1-01", "circles_accepted", "leaves out units that wait for one another",
-        (work, "_require_order", nothing)),
+        ("collectives.queues._require_order", nothing)),
     changed("COLL-04.1-01", "idle_since_the_last", "counts time in which an earlier chunk still travels as idle",
-        (collectives, "idle", since_the_last_end)),
+        ("adapter.collectives.idle", since_the_last_end)),
     queueing("COLL-04.1-03", "room_on_the_first", "looks for room on the first device alone", "_issue_one",
         room_on_the_first),
     simulating("COLL-04.1-02", "on_one_device", "puts chunks into the queue of one device",
@@ -121,7 +118,7 @@ VIOLATIONS: list[Violation] = [
     queueing("COLL-04.1-03", "one_collective_at_a_time", "has chunks of one collective in flight alone",
         "_ready_collectives", one_collective),
     changed("COLL-04.2-03", "issued_without_credits", "issues chunks without credits",
-        (Progress, "has_credits", lambda self, devices, sent: True)),
+        ("collectives.travel.Progress.has_credits", lambda self, devices, sent: True)),
     queueing("COLL-04.2-04", "first_collective_alone", "issues nothing while the first that is ready lacks credits",
         "_ready_collectives", head_of_line),
     queueing("COLL-02.1-03", "barrier_between_devices", "waits until all devices have computed", "_is_there",

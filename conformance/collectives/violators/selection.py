@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.collectives import links, selection
+from tessera_reference.collectives import links
 from tessera_reference.collectives import selection as thresholds
 from tessera_reference.collectives.selection import Row, parse_table
 from tessera_reference.mesh.topology import Topology
@@ -22,7 +22,7 @@ USUAL = thresholds.tables()
 def by_table(clause: str, name: str, description: str, text: str) -> Violation:
     """Return a violation with another table, for every collective."""
     other = dict.fromkeys(USUAL, parse_table(text, name))
-    return changed(clause, name, description, (selection, "tables", lambda: other))
+    return changed(clause, name, description, ("collectives.selection.tables", lambda: other))
 
 
 def on_nodes(
@@ -34,7 +34,7 @@ def on_nodes(
         used = [device.id for device in topology.devices] if arguments.get("all") else devices
         return spans([len(node) for node in topology.by_node(used)])
 
-    return changed(clause, name, description, (selection, "spans_nodes", spanning))
+    return changed(clause, name, description, ("collectives.selection.spans_nodes", spanning))
 
 
 def beyond(table: Sequence[Row], size: int) -> Row:
@@ -91,7 +91,7 @@ NODES = [
 
 HINTS = [
     changed("COLL-03.2-04", "any_all_to_all", "selects any algorithm for all_to_all",
-            (selection, "ALL_TO_ALL_ALGORITHMS", thresholds.ALGORITHMS)),
+            ("collectives.selection.ALL_TO_ALL_ALGORITHMS", thresholds.ALGORITHMS)),
     asked("COLL-03.2-04", "autotuner_first", "lets the autotuner win over the hint", "select",
         lambda given: (left_out("algorithm")(given) if given.get("tuned") else given)),
     asked("COLL-03.2-04", "auto_is_ring", "takes auto for ring", "select",
@@ -127,8 +127,9 @@ ENVIRONMENT = [
     refusing("COLL-03.2-06", "variable_not_told", "does not name the variable", "select", ALGO, silent),
     asked("COLL-08-17", "table_first", "lets the table win over the algorithm of the environment", "select",
           lambda given: only(TABLE)(given) if TABLE in given.get("environment", {}) else given),
-    changed("COLL-08-17", "unsorted", "puts rows in order", (selection, "parse_table", unsorted)),
-    changed("COLL-08-17", "unended", "accepts a table without a last row", (selection, "parse_table", unended)),
+    changed("COLL-08-17", "unsorted", "puts rows in order", ("collectives.selection.parse_table", unsorted)),
+    changed("COLL-08-17", "unended", "accepts a table without a last row",
+        ("collectives.selection.parse_table", unended)),
     refusing("COLL-08-17", "table_not_told", "does not name the variable", "select", TABLE, silent),
 ]  # fmt: skip
 

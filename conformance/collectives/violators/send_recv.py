@@ -53,7 +53,7 @@ def without_tail(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = Non
 
 def sending(name: str, description: str, send: Callable[..., Any]) -> Violation:
     """Return a violation of a send."""
-    return changed("COLL-02.1-03", f"send_{name}", description, (collectives, "send_recv", send))
+    return changed("COLL-02.1-03", f"send_{name}", description, ("adapter.collectives.send_recv", send))
 
 
 VIOLATIONS = [

@@ -10,7 +10,6 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure
-from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives.compression import Sparse, densify, sparsify
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
@@ -28,7 +27,7 @@ def choosing(clause: str, name: str, description: str, choose: Callable[[Values,
         with np.errstate(all="ignore"):
             return _message(x, choose(x.values.reshape(-1), k))
 
-    return changed(clause, name, description, (adapter, "sparsify", sparse))
+    return changed(clause, name, description, ("adapter.collectives.sparsify", sparse))
 
 
 def reported(clause: str, name: str, description: str, change: Callable[[Array, Sparse], Sparse]) -> Violation:
@@ -37,7 +36,7 @@ def reported(clause: str, name: str, description: str, change: Callable[[Array, 
     def sparse(function: str, x: Array, k: int) -> Sparse:
         return change(x, sparsify(function, x, k))
 
-    return changed(clause, name, description, (adapter, "sparsify", sparse))
+    return changed(clause, name, description, ("adapter.collectives.sparsify", sparse))
 
 
 def largest(sizes: Callable[[Values], Values]) -> Callable[[Values, int], Values]:
@@ -74,7 +73,7 @@ def of_bool(function: str, x: Array, k: int) -> Sparse:
 
 def sparse(clause: str, name: str, description: str, sparsifying: Callable[[str, Array, int], Sparse]) -> Violation:
     """Return a violation with another message of a tensor."""
-    return changed(clause, name, description, (adapter, "sparsify", sparsifying))
+    return changed(clause, name, description, ("adapter.collectives.sparsify", sparsifying))
 
 
 def _message(x: Array, places: Values) -> Sparse:
@@ -106,7 +105,7 @@ CHOSEN = [
 
 def dense(clause: str, name: str, description: str, densifying: Callable[..., Array]) -> Violation:
     """Return a violation with another tensor of a message."""
-    return changed(clause, name, description, (adapter, "densify", densifying))
+    return changed(clause, name, description, ("adapter.collectives.densify", densifying))
 
 
 def with_the_first(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:

@@ -52,7 +52,7 @@ def declaring(through: Callable[[Tree, int, Partials], Tree]) -> tuple[Any, str,
         usual = ORDERS(name, ranks, per_node)
         return usual if partials is None else tuple(through(tree, ranks, partials) for tree in usual)
 
-    return operations, "orders", orders
+    return "collectives.operations.orders", orders
 
 
 def staged(tree: Tree, ranks: int, partials: Partials, of_warps: Tree = PAIRWISE) -> Tree:
@@ -117,7 +117,7 @@ def by_declared(used: Any, op: str, level: str, partials: Partials, inputs: Sequ
     return over_shares(op, inputs, operations.orders(used.name, used.ranks, used.ranks // nodes, partials))
 
 
-DECLARED = (operations, "combined", by_declared)
+DECLARED = ("collectives.operations.combined", by_declared)
 
 
 def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any) -> Result:
@@ -155,14 +155,17 @@ def of_stage_one(name: str, description: str, *substitutions: tuple[Any, str, An
 
 
 VIOLATIONS = [
-    of_stage_one("one_warp", "takes the first warp of a block", (operations, "partial_values", parts(first_warps))),
-    of_stage_one("by_warp", "reads warps before blocks", (operations, "partial_values", parts(by_warp))),
+    of_stage_one("one_warp", "takes the first warp of a block",
+        ("collectives.operations.partial_values", parts(first_warps))),
+    of_stage_one("by_warp", "reads warps before blocks", ("collectives.operations.partial_values", parts(by_warp))),
     of_stage_one("across", "combines blocks across devices first", declaring(leaves(across)), DECLARED),
     of_stage_one("over_all", "has no stages", declaring(over_all), DECLARED),
     of_stage_one("one_stage", "has no level of blocks", declaring(one_stage), DECLARED),
-    of_stage_one("another_order", "folds warps where pairs are declared", (operations, "combined", folded_warps)),
-    of_stage_one("rounded", "rounds between stages", (collectives, "run", rounded)),
-    of_stage_one("sent", "sends partial values", (collectives, "run", of_each_value)),
-    of_stage_one("mean", "divides a mean by the number of devices", (operations, "combined", by_devices)),
-    of_stage_one("lenient", "has a stage one for every algorithm", (operations, "require_stage_one", by_any)),
-]
+    of_stage_one("another_order", "folds warps where pairs are declared",
+        ("collectives.operations.combined", folded_warps)),
+    of_stage_one("rounded", "rounds between stages", ("adapter.collectives.run", rounded)),
+    of_stage_one("sent", "sends partial values", ("adapter.collectives.run", of_each_value)),
+    of_stage_one("mean", "divides a mean by the number of devices", ("collectives.operations.combined", by_devices)),
+    of_stage_one("lenient", "has a stage one for every algorithm",
+        ("collectives.operations.require_stage_one", by_any)),
+]  # fmt: skip

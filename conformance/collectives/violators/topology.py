@@ -9,7 +9,6 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.protocol import Rejected
-from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives import selection
 from tessera_reference.collectives.selection import Limits
 from tessera_reference.mesh.topology import Topology, load, named
@@ -60,7 +59,7 @@ def without_its_name(rejected: Rejected) -> Refusal:
 
 GRAPH = [
     changed("COLL-03.3-01", "unreachable_accepted", "accepts a device that no links join to the others",
-            (adapter, "topology_of", lambda text: load(text) if text.startswith("{") else named(text))),
+            ("adapter.collectives.topology_of", lambda text: load(text) if text.startswith("{") else named(text))),
     answered("COLL-03.3-01", "devices_lost", "has the first device alone", "topology",
              lambda answer: answer.update(nodes=[node for node in answer["nodes"]
                                                  if node["kind"] != "gpu" or node is answer["nodes"][0]])),
@@ -102,7 +101,7 @@ def checking(
         require("check_chunks", "chunk_bytes", chunk_bytes, least, limit)
         return Limits((1, limit), (1, most))
 
-    return changed(clause, name, description, (adapter, "check_chunks", check))
+    return changed(clause, name, description, ("adapter.collectives.check_chunks", check))
 
 
 def memory(topology: Topology) -> list[int]:

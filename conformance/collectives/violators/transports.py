@@ -43,20 +43,20 @@ POLICY = [
     refusing("COLL-01-06", "cut_off_unsupported", "tells what is cut off as unsupported", "route", "no way",
              unsupported),
     changed("COLL-03.2-01", "least_latency", "takes the quickest way of all",
-        (links, "_way", lambda topology, source, target, path, down: topology.route(source, target, down))),
+        ("collectives.links._way", lambda topology, source, target, path, down: topology.route(source, target, down))),
     asked("COLL-03.2-01", "cut_nvlink_used", "uses NVLink that is cut", "route",
           lambda given: given | {"down": [link for link in given.get("down", []) if not link.startswith("nv")]}),
     answered("COLL-03.2-01", "nvlink_as_fallback", "tells NVLink as a fallback", "route",
              lambda answer: answer | {"fallback": True}),
     answered("COLL-03.2-02", "fallback_not_told", "does not tell a fallback", "route",
              lambda answer: answer | {"fallback": False}),
-    changed("COLL-03.2-03", "past_hosts", "takes RDMA through hosts", (links, "_carrying", past_hosts)),
-    changed("COLL-03.2-03", "cut_rdma_used", "uses RDMA that is cut", (links, "_way", first_cut_alone)),
+    changed("COLL-03.2-03", "past_hosts", "takes RDMA through hosts", ("collectives.links._carrying", past_hosts)),
+    changed("COLL-03.2-03", "cut_rdma_used", "uses RDMA that is cut", ("collectives.links._way", first_cut_alone)),
 ]  # fmt: skip
 
 ATTRIBUTE = [
     changed("COLL-03.2-05", "absent_path_falls_back", "falls back from a path that is not there",
-            (links, "_require_present", nothing)),
+            ("collectives.links._require_present", nothing)),
     refusing("COLL-03.2-05", "unknown_path_unsupported", "tells an unknown path as unsupported", "route", "path ",
              unsupported),
     lenient("COLL-03.2-05", "unknown_link_ignored", "ignores an unknown link that is down", "route", "link ",
@@ -65,7 +65,7 @@ ATTRIBUTE = [
 
 ENVIRONMENT = [
     changed("COLL-03.2-07", "misspelled_ignored", "ignores a misspelled variable",
-            (links, "require_variables", lambda *arguments: None)),
+            ("collectives.links.require_variables", lambda *arguments: None)),
     answered("COLL-03.2-07", "override_as_fallback", "tells an override as a fallback", "route",
              lambda answer: answer | {"fallback": answer["path"] not in ("nvlink", "rdma")}),
 ]  # fmt: skip

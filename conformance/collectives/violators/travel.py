@@ -34,7 +34,7 @@ def travelling(
     def others(*arguments: Any, **options: Any) -> list[Transfer]:
         return change(TRAVEL(*arguments, **options))
 
-    return changed(clause, name, description, (collectives, "travel", others))
+    return changed(clause, name, description, ("adapter.collectives.travel", others))
 
 
 def credits(clause: str, name: str, description: str, of: Callable[[int], int]) -> Violation:
@@ -43,12 +43,12 @@ def credits(clause: str, name: str, description: str, of: Callable[[int], int]) 
     def lane(count: int) -> Any:
         return LANE(of(count))
 
-    return changed(clause, name, description, (progress, "_Lane", lane))
+    return changed(clause, name, description, ("collectives.travel._Lane", lane))
 
 
 def routing(clause: str, name: str, description: str, route: Callable[..., Any]) -> Violation:
     """Return a violation with other routes between devices."""
-    return changed(clause, name, description, (progress, "preferred_route", route))
+    return changed(clause, name, description, ("collectives.travel.preferred_route", route))
 
 
 def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *arguments: Any, **options: Any) -> Any:
@@ -149,21 +149,23 @@ VIOLATIONS: list[Violation] = [
     credits("COLL-04.2-02", "twice_as_many", "has twice the credits of a NIC's queue", lambda count: 2 * count),
     credits("COLL-04.2-01", "always_one", "uses one credit of many", lambda count: 1),
     changed("COLL-04.2-04", "head_of_line", "lets what waits hold up what comes after it",
-        (progress.Progress, "_dispatch", in_order)),
+        ("collectives.travel.Progress._dispatch", in_order)),
     changed("COLL-04.3-01", "no_order", "sends before what is to be sent has come",
-        (collectives, "travel", all_at_once)),
+        ("adapter.collectives.travel", all_at_once)),
     travelling("COLL-04.3-02", "ends_early", "tells the end of all but the last message",
         lambda found: [*found[:-1], replace(found[-1], end=found[-1].start)]),
     changed("COLL-02.3-04", "no_pipeline", "passes nothing on before all chunks are there",
-        (collectives, "travel", lambda *arguments, chunk=None, **options: TRAVEL(*arguments, chunk=None, **options))),
+        ("adapter.collectives.travel",
+        lambda *arguments, chunk=None, **options: TRAVEL(*arguments, chunk=None, **options))),
     routing("COLL-03.3-06", "no_latency", "has links without latency", with_links(latency=0)),
     routing("COLL-03.3-03", "no_bandwidth", "has links of any bandwidth", with_links(bandwidth=10**15)),
-    changed("COLL-04.2-03", "takes_what_is_down", "takes links that are down", (collectives, "travel", ignoring_down)),
+    changed("COLL-04.2-03", "takes_what_is_down", "takes links that are down",
+        ("adapter.collectives.travel", ignoring_down)),
     routing("COLL-04.4-02", "through_the_host", "goes through hosts within a node", by_host),
     routing("COLL-04.4-03", "over_the_network", "goes over the hosts' network between nodes", by_host),
     routing("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", by_host),
     *(
-        changed(clause, name, description, (collectives, "chunk_trace", traced(change)))
+        changed(clause, name, description, ("adapter.collectives.chunk_trace", traced(change)))
         for clause, name, description, change in [
             ("COLL-06-01", "first_chunk_alone", "records the first chunk alone", first_chunk),
             ("COLL-06-02", "short_times", "records times a thousand times too short", in_nanoseconds),

@@ -10,7 +10,6 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.collectives import programs
 from tessera_reference.graph import collectives, futures
 from tessera_reference.graph.execution import Group, Ranks
 from tessera_reference.graph.futures import (
@@ -130,17 +129,18 @@ def unnoticed_after_one(self: Ranks) -> Any:
     return USUAL_RESULTS(self)
 
 
-ALL = ((Ranks, "_await", waits_for_all), (Ranks, "_exchange", goes_on_when_all_are_there))
-UNAWAITED = ((Ranks, "_await", notes_awaits), (Ranks, "results", all_awaited))
+ALL = (("graph.execution.Ranks._await", waits_for_all), ("graph.execution.Ranks._exchange", goes_on_when_all_are_there))
+UNAWAITED = (("graph.execution.Ranks._await", notes_awaits), ("graph.execution.Ranks.results", all_awaited))
 
 TIMES = [
     changed("COLL-02.1-02", "waits_for_all", "waits for all that was issued", *ALL),
     changed("COLL-02.1-02", "never_awaited_is_wrong", "refuses a future that is never awaited", *UNAWAITED),
     changed("COLL-02.1-05", "dropped_is_wrong", "refuses a future that is never awaited", *UNAWAITED),
     changed("COLL-02.1-02", "unnoticed_later", "does not notice who never came once a collective is complete",
-        (Ranks, "results", unnoticed_after_one)),
+        ("graph.execution.Ranks.results", unnoticed_after_one)),
     *(
-        changed(clause, f"dropped_{clause[5:]}", "does not wait at an await", (Ranks, "_await", does_not_wait))
+        changed(clause, f"dropped_{clause[5:]}", "does not wait at an await",
+                ("graph.execution.Ranks._await", does_not_wait))
         for clause in (
             "COLL-02.1-02",
             "COLL-02.1-05",
@@ -165,7 +165,7 @@ def combining(
     def other(self: Any, contributions: Sequence[Array]) -> Any:
         return combine(self, contributions) if isinstance(self, cls) else usual(self, contributions)
 
-    return changed(clause, name, description, (GroupCollective, "combine", other))
+    return changed(clause, name, description, ("graph.futures.GroupCollective.combine", other))
 
 
 def by_scope(self: GroupCollective, contributions: Sequence[Array]) -> Any:
@@ -219,12 +219,16 @@ DATA = [
     combining("COLL-02.1-04", "sum_for_mean", "gives sums for means", GroupCollective, sum_for_mean),
     combining("COLL-02.1-05", "root_0", "broadcasts from rank 0", IssueBroadcast, root_0),
     combining("COLL-02.1-04", "next_part", "scatters the part of the next rank", IssueReduceScatter, next_part),
-    changed("COLL-02.1-01", "any_op", "does not compare op", (FutureCollective, "terms", alike("op"))),
-    changed("COLL-02.1-01", "any_root", "does not compare roots", (FutureCollective, "terms", alike("root"))),
-    changed("COLL-02.1-01", "any_algo", "does not compare algorithms", (FutureCollective, "terms", alike("algo"))),
+    changed("COLL-02.1-01", "any_op", "does not compare op", ("graph.futures.FutureCollective.terms", alike("op"))),
+    changed("COLL-02.1-01", "any_root", "does not compare roots",
+        ("graph.futures.FutureCollective.terms", alike("root"))),
+    changed("COLL-02.1-01", "any_algo", "does not compare algorithms",
+        ("graph.futures.FutureCollective.terms", alike("algo"))),
     changed("COLL-02.2-03", "anyone_issues", "lets a rank of no group issue",
-        (Group, "in_shard", classmethod(in_a_group_of_its_own))),
-    changed("COLL-02.5-01", "lossy_wires", "loses bits under strict", (programs, "_require_lossless", nothing)),
-    changed("COLL-02.5-01", "no_wires", "refuses every wire", (programs, "loses", lambda wire, data: wire is not None)),
-    changed("COLL-02.5-02", "any_scheme", "takes any scheme in a program", (futures, "require_wire", any_scheme)),
+        ("graph.execution.Group.in_shard", classmethod(in_a_group_of_its_own))),
+    changed("COLL-02.5-01", "lossy_wires", "loses bits under strict",
+        ("collectives.programs._require_lossless", nothing)),
+    changed("COLL-02.5-01", "no_wires", "refuses every wire",
+        ("collectives.programs.loses", lambda wire, data: wire is not None)),
+    changed("COLL-02.5-02", "any_scheme", "takes any scheme in a program", ("graph.futures.require_wire", any_scheme)),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.collectives import compression, operations
+from tessera_reference.collectives import compression
 from tessera_reference.collectives.compression import Compression, compress
 from tessera_reference.collectives.operations import over_wire, read_wire
 from tessera_reference.numerics.array import Array
@@ -23,12 +23,12 @@ COMBINE = ("all_reduce", "reduce_scatter")
 
 def carried(clause: str, name: str, description: str, change: Callable[..., Sequence[Array]]) -> Violation:
     """Return a violation with another transfer over the wire."""
-    return changed(clause, name, description, (operations, "over_wire", change))
+    return changed(clause, name, description, ("collectives.operations.over_wire", change))
 
 
 def allowed(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
     """Return a violation that allows other wires."""
-    return changed(clause, name, description, (operations, "read_wire", change))
+    return changed(clause, name, description, ("collectives.operations.read_wire", change))
 
 
 def result_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
@@ -109,7 +109,7 @@ def always(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, le
 
 def with_wires(clause: str, name: str, description: str, **others: DType) -> Violation:
     """Return a violation with other names of wires."""
-    return changed(clause, name, description, (compression, "WIRES", compression.WIRES | others))
+    return changed(clause, name, description, ("collectives.compression.WIRES", compression.WIRES | others))
 
 
 VIOLATIONS: list[Violation] = [
@@ -117,7 +117,7 @@ VIOLATIONS: list[Violation] = [
     carried("COLL-02.4-05", "result_alone", "rounds the result alone", result_alone),
     carried("COLL-02.4-03", "first_alone", "gives the rounded result to the first rank only", first_alone),
     changed("COLL-02.4-05", "rounds_twice", "rounds fp64 data to fp32 and then to the wire",
-        (compression, "cast", through_fp32)),
+        ("collectives.compression.cast", through_fp32)),
     with_wires("COLL-02.4-05", "e5m2_for_fp8", "sends fp8_e5m2 for fp8", fp8=DTYPES["fp8_e5m2"]),
     with_wires("COLL-02.5-01", "sends_fp32", "knows a wire fp32", fp32=DTYPES["fp32"]),
     carried("COLL-02.5-02", "results_without_scales", "sends results without scales", result_plain),

@@ -85,7 +85,7 @@ def silu_by_quotient(x: Array, overflow: Overflow = "saturate") -> Array:
 
 def rounding(name: str, description: str, rule: Callable[..., Values]) -> Violation:
     """Return a violation with another final rounding."""
-    return changed("LANG-02-04", name, description, (activations, "round_to", rule), only=ACTIVATIONS)
+    return changed("LANG-02-04", name, description, ("numerics.activations.round_to", rule), only=ACTIVATIONS)
 
 
 def flushing(x: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
@@ -109,7 +109,10 @@ ROUNDED = [
 def rectifier(name: str, description: str, compute: Callable[[Values], Values]) -> Violation:
     """Return a violation with another relu."""
     return changed(
-        "LANG-02-04", name, description, (activations, "relu", lambda x: Array(x.dtype, np.asarray(compute(x.values))))
+        "LANG-02-04",
+        name,
+        description,
+        ("numerics.activations.relu", lambda x: Array(x.dtype, np.asarray(compute(x.values)))),
     )
 
 

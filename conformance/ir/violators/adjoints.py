@@ -76,7 +76,7 @@ _summed_to = term.Term.summed_to
 
 STRETCHED = [
     changed(GRADIENTS, "mean_of_a_middle_axis", "averages what was stretched along an axis between others",
-            (term.Term, "summed_to", averaged_inside), only=["grad"]),
+            ("graph.term.Term.summed_to", averaged_inside), only=["grad"]),
 ]  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.graph import elementwise as graph
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import Overflow, cast, round_to
@@ -28,7 +27,7 @@ def miscast(name: str, description: str, compute: Cast, applies: Applies = lambd
         with np.errstate(all="ignore"):
             return compute(x, target, overflow) if applies(x.dtype, target) else cast(x, target, overflow)
 
-    return changed("LANG-03.1-05", name, description, (graph, "cast", execute))
+    return changed("LANG-03.1-05", name, description, ("graph.elementwise.cast", execute))
 
 
 def floats(source: DType, target: DType) -> bool:

@@ -141,7 +141,7 @@ FORS = [
     runs("stuck", "LANG-02.3-24", "leaves the variable of a for at its start", For, _stuck),
     runs("for_few", "LANG-02-10", "runs a for a thousand turns at most", For, _for_of_few_turns),
     replaced("LANG-02.3-24", "carries four names through a loop", make,
-        (statements, "_carried", lambda *arguments, **hidden: _carried(*arguments, **hidden)[:FEW_NAMES]),
+        ("language.statements._carried", lambda *arguments, **hidden: _carried(*arguments, **hidden)[:FEW_NAMES]),
         name="few_names"),
     runs("short_of_the_largest", "LANG-02.3-27", "ends before a step passes the largest number", For,
         _short_of_the_largest),
@@ -161,7 +161,7 @@ _carried = statements._carried
 
 WHILES = [
     replaced("LANG-02-11", "does not carry what a loop in a while assigns", make,
-        (statements, "_carried", _without_loops_in_whiles), name="loops_in_whiles"),
+        ("language.statements._carried", _without_loops_in_whiles), name="loops_in_whiles"),
     runs("while_few", "LANG-02-11", "runs a while a thousand turns at most", While, _while_of_few_turns),
     runs("as_before", "LANG-02-11", "hands back only the first of several values of a while", While, _as_before),
     refuses("comparison_wanted", "LANG-02.3-25", "wants a comparison as condition of a while",

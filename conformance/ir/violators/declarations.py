@@ -14,7 +14,6 @@ from tessera_reference.adapter import language as adapter
 from tessera_reference.adapter import make
 from tessera_reference.graph import execution
 from tessera_reference.graph.constant import ConstTensor
-from tessera_reference.ir import text
 from tessera_reference.ir.operation import Function, Module
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import expressions, modules, syntax, values
@@ -53,12 +52,12 @@ _twice, _callable = ModuleLowering._twice, modules._callable
 DECLARATIONS = [
     rewrites("statements", "LANG-02.3-03", "takes statements in modules", r"(?m)^  (?:barrier|assert|a)\(\w*\);$", ""),
     replaced("LANG-02.3-03", "calls a constant a variable", make,
-        (adapter, "KINDS", {**adapter.KINDS, syntax.Let: "type"}), name="other_kind"),
+        ("adapter.language.KINDS", {**adapter.KINDS, syntax.Let: "type"}), name="other_kind"),
     replaced("LANG-02.3-03", "drops calls of funcs that are declared later", make,
-        (modules, "_callable", _declared_before), name="declared_before"),
-    replaced("LANG-02.3-03", "crashes on recursion", make, (modules, "_callable", _crashing), name="crashing"),
+        ("language.modules._callable", _declared_before), name="declared_before"),
+    replaced("LANG-02.3-03", "crashes on recursion", make, ("language.modules._callable", _crashing), name="crashing"),
     replaced("LANG-02.3-04", "lets declarations of two kinds share a name", make,
-        (ModuleLowering, "_twice", _twice_of_a_kind), name="twice_of_a_kind"),
+        ("language.modules.ModuleLowering._twice", _twice_of_a_kind), name="twice_of_a_kind"),
 ]  # fmt: skip
 
 
@@ -82,19 +81,20 @@ TYPES = [
     refuses("one_step", "LANG-02.3-04", "has no aliases of aliases",
         r"\btype (\w+) = [^;]*;\s*(?:type \w+ = [^;]*;\s*)*type \w+ = \1;"),
     replaced("LANG-02.3-04", "knows an alias above its declaration", make,
-        (ModuleLowering, "surroundings", _all_aliases), name="aliases_anywhere"),
+        ("language.modules.ModuleLowering.surroundings", _all_aliases), name="aliases_anywhere"),
     refuses("reserved_words", "LANG-02.3-47", "reserves the words of types", r"\b(?:fn|memref|fragment|addrspace) = "),
-    replaced("LANG-02.3-04", "loses the layout of an alias", make, (values, "_resolve_name", _without_layout),
+    replaced("LANG-02.3-04", "loses the layout of an alias", make, ("language.values._resolve_name", _without_layout),
         name="alias_without_layout"),
     refuses("comma", "LANG-02.2-15", "has no comma before the layout of a fragment", r"fragment<[^>]*, ?layout"),
     refuses("semicolon", "LANG-02.3-49", "has no semicolon before the layout of a fragment", r"fragment<[^>]*;"),
     replaced("LANG-02.2-19", "takes local for an address space of a memref", make,
-        (text, "ADDRESS_SPACES", ("shared", "global", "local")), name="local_memref"),
+        ("ir.text.ADDRESS_SPACES", ("shared", "global", "local")), name="local_memref"),
     refuses("bare_memref", "LANG-02.3-48", "wants an address space of every memref", r"memref<[^>]*>(?! ?\[)"),
     refuses("mesh_types", "LANG-02.3-47", "has meshes as declarations only", r": mesh<"),
     rewrites("quoted_types", "LANG-02.3-47", "takes a string for a type", r': "(\w+)"', r": \1"),
     refuses("fn_of_something", "LANG-02.3-51", "wants a parameter in every fn type", r"\bfn ?\( ?\)"),
-    replaced("LANG-02.3-51", "ignores the order of the parameters behind the first", make, (values, "FunctionType",
+    replaced("LANG-02.3-51", "ignores the order of the parameters behind the first", make,
+        ("language.values.FunctionType",
         lambda given, result: _function_type((*given[:1], *sorted(given[1:], key=str)), result)),
         name="order_of_the_rest"),
 ]  # fmt: skip

@@ -27,7 +27,7 @@ STATEMENTS = [
 
 def emitting(name: str, description: str, emit: Any) -> Violation:
     """Return a violation that emits other metadata."""
-    return replaced("LANG-02.3-79", description, make, (statements, "_emit", emit), name=name)
+    return replaced("LANG-02.3-79", description, make, ("language.statements._emit", emit), name=name)
 
 
 def _without_settings(scope: Any, directive: str, subjects: Any, settings: Any, span: Any) -> None:
@@ -49,7 +49,7 @@ _emit, _read_settings = statements._emit, statements.read_settings
 METADATA = [
     emitting("without_settings", "drops the settings of schedule statements", _without_settings),
     replaced("LANG-02.3-79", "tells settings in an attribute block from keywords", make,
-        (statements, "read_settings", _blocks_apart), name="blocks_apart"),
+        ("language.statements.read_settings", _blocks_apart), name="blocks_apart"),
     emitting("of_the_first", "takes every schedule statement for one about the first name", _of_the_first),
 ]  # fmt: skip
 
@@ -101,8 +101,8 @@ _plain_value = statements.plain_value
 ANNOTATIONS = [
     refuses("func_annotations", "LANG-02-06", "has no annotation before a kernel", r"@schedule\([^)]*\) kernel"),
     replaced("LANG-02-06", "drops the settings of schedule annotations", make,
-        (modules, "read_annotations", _settings_lost), name="settings_lost"),
-    replaced("LANG-02.3-60", "takes a list of lists for one list", make, (statements, "plain_value", flattened),
+        ("language.modules.read_annotations", _settings_lost), name="settings_lost"),
+    replaced("LANG-02.3-60", "takes a list of lists for one list", make, ("language.statements.plain_value", flattened),
         name="flat_lists"),
     refuses("no_block_beside", "LANG-02-06", "has no attributes beside an annotation", r"@schedule\([^)]*\) @\{"),
     rewrites("any_profile", "LANG-02-07", "takes any profile in a numerics statement",
@@ -136,10 +136,11 @@ def without_blocks(values: Any, result: Any) -> None:
 _read_common, _check_result = expressions.read_common, attributes._check_result
 
 ATTRIBUTES = [
-    replaced("LANG-05.3-01", "takes divisors for a shape", make, (attributes, "_is_shape", multiples), name="divisors"),
+    replaced("LANG-05.3-01", "takes divisors for a shape", make, ("ir.attributes._is_shape", multiples),
+        name="divisors"),
     ignoring("no_dtype", "LANG-05.3-02", "dtype"),
     replaced("LANG-05.3-03", "compares layouts without the sizes of their blocks", make,
-        (attributes, "_check_result", without_blocks), name="layouts_by_name"),
+        ("ir.attributes._check_result", without_blocks), name="layouts_by_name"),
     refuses("no_precision_of_operations", "LANG-05.3-05", "has no precision on operations",
         r"\) @\{[^{}]*precision=[^{}]*\};"),
 ]  # fmt: skip

@@ -32,7 +32,7 @@ def transform(name: str, description: str, *substitutions: tuple[Any, str, Any])
 
 def factors(name: str, description: str, compute: Callable[[int, DType], Parts]) -> Violation:
     """Return a violation with other factors; `compute` takes the length and the type of their parts."""
-    return transform(name, description, (fourier, "twiddles", compute))
+    return transform(name, description, ("numerics.fourier.twiddles", compute))
 
 
 def unrounded(n: int, component: DType) -> Parts:
@@ -76,11 +76,12 @@ def of_one_batch(x: Array, norm: Norm = "ortho") -> Array:
 
 
 ALGORITHMS = [
-    transform("one_batch", "puts the rows of a batch of batches in another order", (fourier, "fft", of_one_batch)),
-    transform("folded_transform", "adds the products from left to right", (fourier, "pairwise", fold)),
-    transform("fused_product", "does not round one of two products", (arithmetic, "product", fused_product)),
-    transform("no_conjugate", "answers the inverse with the transform", (fourier, "ifft", FFT)),
-]
+    transform("one_batch", "puts the rows of a batch of batches in another order",
+        ("numerics.fourier.fft", of_one_batch)),
+    transform("folded_transform", "adds the products from left to right", ("numerics.fourier.pairwise", fold)),
+    transform("fused_product", "does not round one of two products", ("numerics.arithmetic.product", fused_product)),
+    transform("no_conjugate", "answers the inverse with the transform", ("numerics.fourier.ifft", FFT)),
+]  # fmt: skip
 
 
 # Floats
@@ -110,8 +111,8 @@ def half(x: Array, norm: Norm) -> Array:
 
 
 FLOATS = [
-    transform("complex64_always", "makes complex64 of fp64", (fourier, "result_dtype", lambda dtype: _SINGLE)),
-    transform("narrow_results", "rounds results to the operand's dtype", (fourier, "fft", of_float(narrowed))),
+    transform("complex64_always", "makes complex64 of fp64", ("numerics.fourier.result_dtype", lambda dtype: _SINGLE)),
+    transform("narrow_results", "rounds results to the operand's dtype", ("numerics.fourier.fft", of_float(narrowed))),
 ]
 
 
@@ -145,7 +146,7 @@ def with_exchanged_norms(x: Array, norm: Norm = "ortho") -> Array:
 
 
 SCALES = [
-    transform("rounded_root", "rounds sqrt(n) before inverting it", (fourier, "_scale", of_rounded_root)),
-    transform("divided", "divides by sqrt(n)", (fourier, "fft", divided)),
-    transform("exchanged_norms", "takes forward for backward", (fourier, "fft", with_exchanged_norms)),
+    transform("rounded_root", "rounds sqrt(n) before inverting it", ("numerics.fourier._scale", of_rounded_root)),
+    transform("divided", "divides by sqrt(n)", ("numerics.fourier.fft", divided)),
+    transform("exchanged_norms", "takes forward for backward", ("numerics.fourier.fft", with_exchanged_norms)),
 ]

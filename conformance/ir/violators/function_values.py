@@ -6,7 +6,6 @@ from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.control import CallValue
 from tessera_reference.ir.operation import StepEnvironment, Steps
-from tessera_reference.language.modules import FunctionLowering
 from tessera_reference.numerics.array import Array
 
 from .changes import nothing
@@ -25,7 +24,7 @@ VALUES = [
     rewrites("fixed_functions", VALUE, "keeps the function of the declaration", r"\bg = (next|twice);", ""),
     rewrites("any_function", VALUE, "takes a function of another type", r"= minus;", "= twice;"),
     replaced(VALUE, "calls with the arguments turned around", make,
-             (CallValue, "steps", with_turned_arguments), name="turned_arguments"),
+             ("graph.control.CallValue.steps", with_turned_arguments), name="turned_arguments"),
     replaced(TYPE, "says nothing of what a kernel does not use", make,
-             (FunctionLowering, "_warn_of_unused", nothing), name="no_warning_of_unused"),
+             ("language.modules.FunctionLowering._warn_of_unused", nothing), name="no_warning_of_unused"),
 ]  # fmt: skip

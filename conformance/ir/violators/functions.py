@@ -26,7 +26,7 @@ LN2, LOG2_E, HALF_PI, TAU = 0.6931471805599453, 1.4426950408889634, 1.5707963267
 
 def misjudged(name: str, description: str, functions: Mapping[str, Function]) -> Violation:
     """Return a violation that replaces some elementary functions."""
-    substitution = (elementary, "FUNCTIONS", {**elementary.FUNCTIONS, **functions})
+    substitution = ("numerics.elementary.FUNCTIONS", {**elementary.FUNCTIONS, **functions})
     return changed("LANG-02-04", name, description, substitution, only=functions)
 
 
@@ -111,7 +111,7 @@ def at_once(*of: Any) -> tuple[Values, Values]:
 
 ROUNDED = [
     changed("LANG-02-04", "undecided", "takes an approximation of twice the precision for the value",
-            (ziv, "_decide_double", at_once), only=elementary.FUNCTIONS),
+            ("numerics.ziv._decide_double", at_once), only=elementary.FUNCTIONS),
     *(libm(name) for name in elementary.FUNCTIONS),
     misjudged("double_rounding", "rounds narrow functions to fp32 first", every(in_wider("fp32", round_to))),
     misjudged("truncated", "truncates narrow functions", every(in_wider("fp64", toward_zero))),

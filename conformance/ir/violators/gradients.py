@@ -7,10 +7,10 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced, without_refusals
 from tessera_reference.adapter import make
-from tessera_reference.graph import control, grad, interpreter
+from tessera_reference.graph import control, grad
 from tessera_reference.graph import control as call
 from tessera_reference.graph import grad as grad_module
-from tessera_reference.graph.grad import Grad, Tape
+from tessera_reference.graph.grad import Tape
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.rounding import cast
 
@@ -23,7 +23,7 @@ USUAL, TOTAL, FILLED = grad.gradients, grad._total, grad._filled
 
 def differentiates(name: str, description: str, gradients: Callable[..., Any], clause: str = GRADIENTS) -> Violation:
     """Return a violation with another backward pass."""
-    return changed(clause, name, description, (interpreter, "gradients", gradients), only=["grad"])
+    return changed(clause, name, description, ("graph.interpreter.gradients", gradients), only=["grad"])
 
 
 # Seeds and results
@@ -63,7 +63,7 @@ def totals(name: str, description: str, choose: Callable[[list[Array]], list[Arr
         contributions[id(x)] = [result]
         return result
 
-    return changed(GRADIENTS, name, description, (grad, "_total", total), only=["grad"])
+    return changed(GRADIENTS, name, description, ("graph.grad._total", total), only=["grad"])
 
 
 def since_the_last(self: Tape, arrays: Any) -> Any:
@@ -72,7 +72,11 @@ def since_the_last(self: Tape, arrays: Any) -> Any:
 
 
 SINCE_THE_LAST = changed(
-    GRADIENTS, "since_the_last", "goes back to the last of the operands", (Tape, "since", since_the_last), only=["grad"]
+    GRADIENTS,
+    "since_the_last",
+    "goes back to the last of the operands",
+    ("graph.grad.Tape.since", since_the_last),
+    only=["grad"],
 )
 CONTRIBUTIONS = [
     totals("many_from_the_last", "adds four contributions or more from the last use", lambda found:
@@ -125,5 +129,6 @@ THE_WAY = [
 REFUSALS = [
     replaced(DECLARED, "differentiates whatever dtype, by nothing too", make,
              *without_refusals(grad_module, lambda source: True), name="anything_differentiable"),
-    changed(DECLARED, "no_grad_in_the_ir", "has another name for it in its IR", (Grad, "name", "tessera.graph.vjp")),
+    changed(DECLARED, "no_grad_in_the_ir", "has another name for it in its IR",
+        ("graph.grad.Grad.name", "tessera.graph.vjp")),
 ]  # fmt: skip

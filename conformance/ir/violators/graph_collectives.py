@@ -57,7 +57,7 @@ def shown(name: str, clause: str, description: str, change: Callable[[Operations
         lowered = show(given)
         return lowered | {"operations": change(lowered["operations"])}
 
-    return replaced(clause, description, make, (adapter, "function_message", function), name=name)
+    return replaced(clause, description, make, ("adapter.language.function_message", function), name=name)
 
 
 def without_unused(operations: Operations, collective: str = "all_reduce") -> Operations:
@@ -127,11 +127,11 @@ def going_round(x: Tensor, dim: int, **sizes: int) -> Tensor:
 
 
 TYPES = [
-    replaced("LANG-09-02", "drops what is left over of unequal parts", make, (collectives, "_resized", rounded_down),
-             name="unequal_parts"),
+    replaced("LANG-09-02", "drops what is left over of unequal parts", make,
+        ("graph.collectives._resized", rounded_down), name="unequal_parts"),
     replaced("LANG-09-02", "counts the dimensions of a collective round", make,
-             (collectives, "require_axis", lambda axis, rank: None),
-             (collectives, "_resized", going_round), name="dimensions_go_round"),
+             ("graph.collectives.require_axis", lambda axis, rank: None),
+             ("graph.collectives._resized", going_round), name="dimensions_go_round"),
 ]  # fmt: skip
 
 

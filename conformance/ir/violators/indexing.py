@@ -64,15 +64,15 @@ def selecting(name: str, clause: str, description: str, choose: Any) -> Violatio
         clause,
         description,
         make,
-        (movement, "sliced", lambda x, selection: _sliced(x, choose(x, selection))),
-        (movement, "updated", lambda x, value, selection: _updated(x, value, choose(x, selection))),
+        ("numerics.movement.sliced", lambda x, selection: _sliced(x, choose(x, selection))),
+        ("numerics.movement.updated", lambda x, value, selection: _updated(x, value, choose(x, selection))),
         name=name,
     )
 
 
 READING = [
     selecting("from_the_end", "LANG-14.2-07", "counts a negative index from the end", from_the_end),
-    replaced("LANG-14.2-07", "counts the end of a slice in", make, (Stretch, "over", _with_the_end),
+    replaced("LANG-14.2-07", "counts the end of a slice in", make, ("numerics.movement.Stretch.over", _with_the_end),
         name="with_the_end"),
     rewrites("loose_index", "LANG-14.2-07", "binds an index looser than a binary operator",
         r"return (\w) ([-+*/@<>=!]+) (\w)\[", r"return (\1 \2 \3)["),
@@ -82,9 +82,9 @@ READING = [
 ASSIGNING = [
     selecting("clipped", "LANG-02.3-20", "ends a slice where the tensor ends", clipped),
     selecting("clamped_target", "LANG-02.3-20", "brings the index of an assignment into range", clamped),
-    replaced("LANG-02.3-20", "assigns the elements last to first", make, (movement, "updated",
+    replaced("LANG-02.3-20", "assigns the elements last to first", make, ("numerics.movement.updated",
         lambda x, value, selection: _updated(x, Array(value.dtype, np.flip(value.values).copy()), selection)),
         name="flipped"),
-    replaced("LANG-02.3-20", "assigns all elements from an index on", make, (movement, "updated", _as_a_whole),
+    replaced("LANG-02.3-20", "assigns all elements from an index on", make, ("numerics.movement.updated", _as_a_whole),
         name="as_a_whole"),
 ]  # fmt: skip

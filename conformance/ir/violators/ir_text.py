@@ -9,7 +9,6 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.ir import verifier
 from tessera_reference.ir.diagnostics import Diagnostic
 from tessera_reference.ir.operation import Module
 from tessera_reference.ir.text_reader import FunctionReader
@@ -124,9 +123,10 @@ _made = FunctionReader._made
 PROFILES = [
     overlooks("narrow_accumulators", "LANG-11-13", "that an accumulator is narrower than a profile allows", "narrower"),
     replaced("LANG-11-13", "looks at the profile of the function where an operation in a text has one of its own",
-        make, (FunctionReader, "_made", _under_the_profile_of_the_function), name="accumulators_of_functions"),
+        make, ("ir.text_reader.FunctionReader._made", _under_the_profile_of_the_function),
+        name="accumulators_of_functions"),
     replaced("LANG-11-16", "looks at the profile of the function where a call in a text has one of its own", make,
-        (verifier, "looser_calls", _without_profiles_of_calls), name="calls_of_functions"),
+        ("ir.verifier.looser_calls", _without_profiles_of_calls), name="calls_of_functions"),
 ]  # fmt: skip
 
 WORDS = [

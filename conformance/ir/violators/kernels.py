@@ -26,7 +26,10 @@ _parameter, _buffers = FunctionLowering._parameter, FunctionLowering._buffers
 
 def delivers(name: str, description: str, buffers: Any) -> Violation:
     """Return a violation whose kernels return other values."""
-    changes = (FunctionLowering, "_parameter", _remembering), (FunctionLowering, "_buffers", buffers)
+    changes = (
+        ("language.modules.FunctionLowering._parameter", _remembering),
+        ("language.modules.FunctionLowering._buffers", buffers),
+    )
     return replaced("LANG-02.3-52", description, make, *changes, name=name)
 
 
@@ -34,7 +37,7 @@ KERNELS = [
     delivers("outer_return", "loses what a branch of a kernel wrote before its return",
         lambda self, scope: _buffers(self, self.scope)),
     replaced("LANG-02.3-52", "tells of a kernel as a func", make,
-        (adapter, "KINDS", {**adapter.KINDS, syntax.KernelDecl: "func"}), name="called_a_func"),
+        ("adapter.language.KINDS", {**adapter.KINDS, syntax.KernelDecl: "func"}), name="called_a_func"),
     refuses("no_attributes", "LANG-02.3-08", "has no attributes on kernels", r"kernel \w+\([^)]*\) @\{"),
     refuses("no_scalars", "LANG-02.3-08", "takes tensors only in kernels", r"kernel \w+\([^)]*: int32"),
 ]  # fmt: skip
@@ -51,5 +54,5 @@ hidden_too = replaced(
     "LANG-02.3-52",
     "hands back what hides a parameter where a kernel returns",
     make,
-    (Scope, "parameter", _hidden_too),
+    ("language.scope.Scope.parameter", _hidden_too),
 )

@@ -16,7 +16,7 @@ from tessera_reference.graph.interpreter import Interpreter
 from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir import attributes as ir_attributes
 from tessera_reference.ir import verifier as ir_profiles
-from tessera_reference.language import modules, scope
+from tessera_reference.language import modules
 from tessera_reference.language.statements import Statements
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import pairwise
@@ -30,7 +30,7 @@ def shown(name: str, clause: str, description: str, change: Callable[[dict[str, 
     """Return a violation that reports changed operations."""
     show = messages._operation
     return replaced(
-        clause, description, make, (messages, "_operation", lambda operation: change(show(operation))), name=name
+        clause, description, make, ("adapter.messages._operation", lambda operation: change(show(operation))), name=name
     )
 
 
@@ -51,7 +51,7 @@ SHOWN = [
         lambda operation: operation | {"results": ["%0" for _ in operation["results"]]}),
     shown("no_attributes", "LANG-01-07", "shows no attributes", lambda operation: operation | {"attributes": {}}),
     shown("no_accumulator", "LANG-10-01", "does not state the accumulator", _without_accumulator),
-    replaced("LANG-05-01", "shows operations last to first", make, (adapter, "function_message", _backwards),
+    replaced("LANG-05-01", "shows operations last to first", make, ("adapter.language.function_message", _backwards),
         name="backwards"),
 ]  # fmt: skip
 
@@ -102,17 +102,17 @@ def _outer_profile(self: Statements, call: Any, first: bool) -> None:
 _profile = Statements._profile
 PROFILES = [
     replaced("LANG-02-07", "passes over a profile in a block of a block", make,
-        (Statements, "_profile", _outer_profile), name="outer_profile"),
+        ("language.statements.Statements._profile", _outer_profile), name="outer_profile"),
     profiles("faster", "LANG-10-04", "knows a profile called faster", "faster", "fast", "deterministic", "strict"),
     replaced("LANG-11-16", "looks at the profiles of direct callees only", make,
-        (ir_profiles, "loosest", lambda declared: None), name="looser_callee_of_a_callee"),
+        ("ir.verifier.loosest", lambda declared: None), name="looser_callee_of_a_callee"),
     rewrites("looser_body", "LANG-11-16", "passes over the profile at the head of a body",
         r'numerics\.profile\("\w+"\);', ""),
     profiles("no_fast", "LANG-10-08", "does not know the profile fast", "deterministic", "strict"),
     profiles("no_deterministic", "LANG-10-09", "does not know the profile deterministic", "fast", "strict"),
     profiles("no_strict", "LANG-10-10", "does not know the profile strict", "fast", "deterministic"),
     replaced("LANG-11-13", "takes an accumulator that is narrower than the profile allows", make,
-        (scope, "refuse_narrow_accumulation", lambda operation, profile: None), name="narrow_accumulation"),
+        ("language.scope.refuse_narrow_accumulation", lambda operation, profile: None), name="narrow_accumulation"),
 ]  # fmt: skip
 
 
@@ -147,4 +147,6 @@ def _nothing_yet(value: Any) -> Array:
 
 _block = Interpreter.block
 
-last_to_first = replaced("LANG-04-03", "runs operations last to first", make, (Interpreter, "block", _last_to_first))
+last_to_first = replaced(
+    "LANG-04-03", "runs operations last to first", make, ("graph.interpreter.Interpreter.block", _last_to_first)
+)

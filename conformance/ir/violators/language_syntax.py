@@ -131,11 +131,11 @@ LEXER = [
              r"\r\n", "\r"),
     *(
         replaced("LANG-02.1-01", f"tells names apart by {length} characters", make,
-                 (Lexer, "__iter__", of_length(length)), name=f"names_of_{length}")
+                 ("language.parser.Lexer.__iter__", of_length(length)), name=f"names_of_{length}")
         for length in (63, 255)
     ),
     replaced("LANG-02.1-03", "reads 20 digits behind the point of a literal", make,
-             (values, "floating", of_few_digits), name="digits"),
+             ("language.values.floating", of_few_digits), name="digits"),
 ]  # fmt: skip
 
 TYPES = [

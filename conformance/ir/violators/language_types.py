@@ -14,7 +14,6 @@ from tessera_reference.graph.reductions import MatMul, Softmax
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import expressions, scope, values
-from tessera_reference.language import expressions as calls
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, dtype
@@ -54,19 +53,19 @@ unknown_names = replaced(
     "LANG-03.1-01",
     "takes an unknown name for zero",
     make,
-    (expressions.Expressions, "_name", _zero_for_unknown),
+    ("language.expressions.Expressions._name", _zero_for_unknown),
 )
 implicit_casts = replaced(
     "LANG-03.1-05",
     "takes a value of any dtype where a type is declared",
     make,
-    (scope, "_mismatch", _same_but_for_dtype),
+    ("language.scope._mismatch", _same_but_for_dtype),
 )
 unknown_dtypes = replaced(
     "LANG-02.3-38",
     "takes an unknown dtype for fp32",
     make,
-    (values, "dtype_named", lambda name: DTYPES.get(name, DTYPES["fp32"])),
+    ("language.values.dtype_named", lambda name: DTYPES.get(name, DTYPES["fp32"])),
 )
 
 
@@ -81,14 +80,14 @@ integers_of_doubles = replaced(
     "LANG-02.3-42",
     "rounds an integer literal in the place of a float to fp64 first",
     make,
-    (values, "number", _number_of_a_double),
+    ("language.values.number", _number_of_a_double),
 )
 
 literals_apart = replaced(
     "LANG-02.3-42",
     "types the literals among an operation's operands by themselves",
     make,
-    (calls, "is_untyped", lambda expr: False),
+    ("language.expressions.is_untyped", lambda expr: False),
 )
 
 
@@ -153,9 +152,10 @@ SHAPES = [
     forgiving("one_matrix", "LANG-11-04", "multiplies every matrix of a batch by one matrix", MatMul, "LANG-03.2-03",
         _one_matrix_for_all),
     replaced("LANG-03.2-01", "takes the left shape where elementwise operands do not fit", make,
-        (elementwise, "broadcast", lambda a, b: a or b), name="elementwise"),
+        ("graph.elementwise.broadcast", lambda a, b: a or b), name="elementwise"),
     replaced("LANG-11-03", "takes the longer dimension where elementwise operands differ", make,
-        (elementwise, "broadcast", lambda a, b: tuple(map(max, a, b)) if a and b else a or b), name="longer_dimension"),
+        ("graph.elementwise.broadcast", lambda a, b: tuple(map(max, a, b)) if a and b else a or b),
+        name="longer_dimension"),
     changed("transposed_product", "LANG-15-15", "swaps the dimensions of a product", MatMul,
         lambda self, type_: replace(type_, shape=(*type_.shape[:-2], type_.shape[-1], type_.shape[-2]))),
     changed("wide_softmax", "LANG-05.2-03", "leaves a softmax in the accumulator type", Softmax,
@@ -174,7 +174,7 @@ def _casts_first(self: MatMul) -> Tensor:
 _infer_product = MatMul.infer
 
 cast_before_accumulation = replaced(
-    "LANG-03.1-06", "wants bf16 operands cast before a product", make, (MatMul, "infer", _casts_first)
+    "LANG-03.1-06", "wants bf16 operands cast before a product", make, ("graph.reductions.MatMul.infer", _casts_first)
 )
 
 
@@ -184,7 +184,7 @@ def _bind_by_rank(function: Any, parameter: Any, array: Any, bound: dict[str, An
 
 
 sizes_of_names = replaced(
-    "LANG-03.1-03", "does not compare sizes of equal names", make, (interpreter, "_bind_one", _bind_by_rank)
+    "LANG-03.1-03", "does not compare sizes of equal names", make, ("graph.interpreter._bind_one", _bind_by_rank)
 )
 
 
@@ -215,23 +215,26 @@ def _right_as_stored(self: MatMul, a: Array, b: Array, env: Any) -> Array:
 _multiply = MatMul.execute
 
 right_as_stored = replaced(
-    "LANG-15-02", "reads a right operand in col_major by rows", make, (MatMul, "execute", _right_as_stored)
+    "LANG-15-02",
+    "reads a right operand in col_major by rows",
+    make,
+    ("graph.reductions.MatMul.execute", _right_as_stored),
 )
 unknown_layouts = replaced(
     "LANG-15-02",
     "takes an unknown layout for row_major",
     make,
-    (values, "resolve_layout", _row_major_if_unknown),
+    ("language.values.resolve_layout", _row_major_if_unknown),
 )
 silent_casts = replaced(
     "LANG-03.3-02",
     "changes a layout silently where a type is declared",
     make,
-    (scope, "_mismatch", _mismatch_of_rest),
+    ("language.scope._mismatch", _mismatch_of_rest),
 )
 types_without_layout = replaced(
     "LANG-05.1-01",
     "does not show the layout in a tensor type",
     make,
-    (Tensor, "__str__", lambda self: _tensor_text(replace(self, layout=ROW_MAJOR))),
+    ("ir.types.Tensor.__str__", lambda self: _tensor_text(replace(self, layout=ROW_MAJOR))),
 )

@@ -63,7 +63,7 @@ QUICK = [
     fast("LANG-15-05", "bf16_accumulator", "sums bf16 products in bf16", products(partial(in_own_type, "bf16"))),
     fast("LANG-15-04", "fp16_accumulator", "sums fp16 products in fp16", products(partial(in_own_type, "fp16"))),
     fast("LANG-10-03", "unstable_softmax", "forgets to subtract the maximum",
-        lambda: [(Softmax, "execute", unshifted_softmax)]),
+        lambda: [("graph.reductions.Softmax.execute", unshifted_softmax)]),
     fast("LANG-10-08", "truncated_sums",
         "truncates every addition of long sums, which only the variance of the errors shows", long_sums("toward_zero")),
     fast("LANG-10-08", "far_off", "has an exponential that is 64 units off",

@@ -19,7 +19,6 @@ from tessera_conformance.adapter import Adapter
 from tessera_conformance.strength import Violation, violates
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.graph import elementwise
 from tessera_reference.numerics import arithmetic, elementary, reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype
@@ -111,7 +110,7 @@ def nodes(**changes: Any) -> Callable[[], Sequence[Substitution]]:
         usual = MODEL(operation, x, given, *kinds)
         return usual if x.dtype.kind != "float" else DeclaredArithmetic(**{"accumulator": usual.accumulator} | changes)
 
-    return lambda: [(reductions, "_model", model)]
+    return lambda: [("numerics.reductions._model", model)]
 
 
 def orders(choose: Callable[[int, int], Tree]) -> Callable[[], Sequence[Substitution]]:
@@ -124,7 +123,7 @@ def orders(choose: Callable[[int, int], Tree]) -> Callable[[], Sequence[Substitu
             terms = values.shape[axis]
             return OVER_TREE(values, axis, tree or (choose(terms, next(calls)) if terms else None), *rest)
 
-        return [(reductions, "_over_tree", over_tree)]
+        return [("numerics.reductions._over_tree", over_tree)]
 
     return substitutions
 
@@ -140,7 +139,7 @@ def long_sums(rounding: Rounding) -> Callable[[], Sequence[Substitution]]:
             node = model.add
         return OVER_TREE(values, axis, tree, model, node, neutral)
 
-    return lambda: [(reductions, "_over_tree", over_tree)]
+    return lambda: [("numerics.reductions._over_tree", over_tree)]
 
 
 def with_node(a: Array, b: Array, out: DType | None, **changes: Any) -> Array:
@@ -187,7 +186,7 @@ def function(change: Callable[[Values, Values, DType], Values]) -> Callable[[], 
         with np.errstate(all="ignore"):
             return np.where(np.isfinite(found), change(values, found, kind), found)
 
-    return lambda: [(elementary, "FUNCTIONS", {**FUNCTIONS, "exp": changed})]
+    return lambda: [("numerics.elementary.FUNCTIONS", {**FUNCTIONS, "exp": changed})]
 
 
 def steps_off(number: int, found: Values, kind: DType) -> Values:
@@ -206,7 +205,7 @@ def flushing_multiply() -> Sequence[Substitution]:
         zeros = np.copysign(found.values.dtype.type(0), found.values)
         return Array(a.dtype, np.where(np.abs(found.values) < a.dtype.min_normal, zeros, found.values))
 
-    return [(elementwise.Multiply, "compute", staticmethod(multiply))]
+    return [("graph.elementwise.Multiply.compute", staticmethod(multiply))]
 
 
 def cast_twice(x: Array, kind: DType, overflow: Any = "saturate") -> Array:

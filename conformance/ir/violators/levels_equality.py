@@ -101,7 +101,7 @@ _mma = fragments.MmaSync.run
 
 UNITS = [
     replaced("LANG-08.2-01", "adds the terms of a matrix instruction in descending order", make,
-        (MmaSync, "run", _fused_multiply), name="descending_units"),
+        ("tile.fragments.MmaSync.run", _fused_multiply), name="descending_units"),
 ]  # fmt: skip
 
 

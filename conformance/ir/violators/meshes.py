@@ -9,7 +9,7 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.execution import Group
 from tessera_reference.ir.types import Mesh, Shard
-from tessera_reference.language import expressions, modules
+from tessera_reference.language import modules
 
 from .language_syntax import filtered, refuses, rewrites
 
@@ -54,15 +54,15 @@ USUAL_GROUP = Group.of
 
 def resolving(name: str, clause: str, description: str, resolve: Any) -> Violation:
     """Return a violation that resolves mesh declarations to another mesh."""
-    return replaced(clause, description, make, (modules, "resolve_mesh", resolve), name=name)
+    return replaced(clause, description, make, ("language.modules.resolve_mesh", resolve), name=name)
 
 
 TYPES = [
     resolving("any_lengths", "LANG-09-01", "fills missing extents of a mesh up", of_any_lengths),
     resolving("repeated_axes", "LANG-09-01", "takes a mesh with an axis twice", with_repeated_axes),
-    replaced("LANG-09-01", "counts ranks with the first axis fastest", make, (Group, "of", staticmethod(column_major)),
-        name="column_major_ranks"),
-    replaced("LANG-05.1-02", "lists the axes of its mesh types in alphabetical order", make, (Mesh, "__str__",
+    replaced("LANG-09-01", "counts ranks with the first axis fastest", make,
+        ("graph.execution.Group.of", staticmethod(column_major)), name="column_major_ranks"),
+    replaced("LANG-05.1-02", "lists the axes of its mesh types in alphabetical order", make, ("ir.types.Mesh.__str__",
         lambda self: f"mesh<axes=[{', '.join(sorted(self.axes, reverse=True))}], shape={list(self.shape)}>"),
         name="mesh_type_of_sorted_axes"),
 ]  # fmt: skip
@@ -77,7 +77,7 @@ def unknown_axes_of_one(meshes: Mapping[str, Mesh], axis: str, mesh: str | None)
 
 AXES = [
     replaced("LANG-05.4-04", "takes an axis of no mesh for one of a single rank", make,
-        (expressions, "ranks_along", unknown_axes_of_one), name="axis_of_no_mesh"),
+        ("language.expressions.ranks_along", unknown_axes_of_one), name="axis_of_no_mesh"),
     rewrites("unknown_axis", "LANG-05.4-04", "takes the first axis for one that the mesh lacks",
         r"axis=\"?(pp|d|dpp|g|mesh|meshes)\b\"?", "axis=dp"),
     rewrites("axes_of_any_case", "LANG-05.4-04", "takes DP for dp", r'axis=("?)DP', r"axis=\1dp"),

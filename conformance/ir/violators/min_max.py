@@ -39,7 +39,7 @@ def place(name: str, description: str, find: Callable[[Values], Values]) -> Viol
             found = np.asarray(find(np.moveaxis(x.values, axis, -1)), np.int32)
         return Array(DTYPES["int32"], np.expand_dims(found, axis % x.rank) if keepdims else found)
 
-    return changed("LANG-02-04", name, description, (graph.ArgMax, "compute", staticmethod(compute)))
+    return changed("LANG-02-04", name, description, ("graph.reductions.ArgMax.compute", staticmethod(compute)))
 
 
 def of_magnitude(x: Values) -> Values:

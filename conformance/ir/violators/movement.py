@@ -57,7 +57,7 @@ def transposing(name: str, description: str, order: Callable[[Sequence[int]], Se
         shape = [x.shape[axis] for axis in self.perm]
         return Array(x.dtype, usual(x, order(self.perm)).values.reshape(shape))
 
-    return changed(PLACES, name, description, (Transpose, "execute", execute), only=["transpose"])
+    return changed(PLACES, name, description, ("graph.movement.Transpose.execute", execute), only=["transpose"])
 
 
 SHAPES = [

@@ -13,12 +13,11 @@ import numpy as np
 from tessera_conformance.strength import Violation, replaced, without_refusals
 from tessera_reference.adapter import make
 from tessera_reference.graph import constant, movement
-from tessera_reference.graph.constant import ConstTensor, LayoutCast
+from tessera_reference.graph.constant import ConstTensor
 from tessera_reference.graph.term import require_one_dtype
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.text import read_layout
 from tessera_reference.ir.types import Layout
-from tessera_reference.language import expressions
 from tessera_reference.numerics import movement as moving
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype
@@ -33,7 +32,7 @@ Values: TypeAlias = Any
 # Literals beside operands
 
 FRAMES = [
-    replaced(clause, description, make, (expressions, "element_like", like), name=name)
+    replaced(clause, description, make, ("language.expressions.element_like", like), name=name)
     for clause, name, description, like in (
         ("LANG-02.3-42", "whole_frames_by_fp64", "reads an integer beside an operand by way of fp64",
          lambda operand, value, kind: operand if operand.kind == "float" else None),
@@ -58,7 +57,7 @@ def scattering(name: str, description: str, add: Callable[[Values, Values, Value
             total = add(rows, indices.values.reshape(-1), np.moveaxis(flat, at, 0), x.dtype)
         return cast(Array(wide, np.moveaxis(total.astype(wide.carrier), 0, at).copy()), x.dtype)
 
-    return changed("LANG-10-01", name, description, (moving, "scattered", scattered), only=["scatter_add"])
+    return changed("LANG-10-01", name, description, ("numerics.movement.scattered", scattered), only=["scatter_add"])
 
 
 SCATTERED = moving.scattered
@@ -98,7 +97,7 @@ def replacing(rows: Values, indices: Values, updates: Values, kind: DType) -> Va
 
 ADDING = [
     changed("LANG-10-01", "narrow_behind_the_first_axis", "adds in the narrow dtype, but along the first axis",
-            (moving, "scattered", narrow_behind_the_first_axis), only=["scatter_add"]),
+            ("numerics.movement.scattered", narrow_behind_the_first_axis), only=["scatter_add"]),
     scattering("updates_backwards", "adds updates from the last to the first", lambda rows, indices, updates, kind:
                one_by_one(rows, indices, updates, range(len(indices))[::-1], unrounded)),
 ]  # fmt: skip
@@ -113,7 +112,7 @@ def counting(name: str, description: str, count: Callable[[Sequence[int], int, D
     def positions(shape: Sequence[int], axis: int, kind: DType) -> Array:
         return Array(kind, np.ascontiguousarray(np.broadcast_to(count(shape, axis, kind), tuple(shape))))
 
-    return changed("LANG-05.3-01", name, description, (moving, "positions", positions), only=["iota"])
+    return changed("LANG-05.3-01", name, description, ("numerics.movement.positions", positions), only=["iota"])
 
 
 def along(shape: Sequence[int], axis: int, start: int = 0) -> Values:
@@ -145,7 +144,7 @@ def constants(
         found = usual(self, env)
         return Array(found.dtype, np.asarray(change(found.values), found.values.dtype).reshape(found.shape))
 
-    return changed(clause, name, description, (ConstTensor, "execute", execute), only=["const_tensor"])
+    return changed(clause, name, description, ("graph.constant.ConstTensor.execute", execute), only=["const_tensor"])
 
 
 OUT_OF_NOTHING = [
@@ -155,7 +154,8 @@ OUT_OF_NOTHING = [
              held(along(shape, 0), kind)),
     counting("iota_truncated", "rounds positions towards zero", truncated_positions),
     constants("whole_constants", "loses the fraction of a constant", np.trunc, "LANG-02.3-57"),
-    changed("LANG-03.3-01", "cast_moves_elements", "moves elements when a layout is cast", (LayoutCast, "execute",
+    changed("LANG-03.3-01", "cast_moves_elements", "moves elements when a layout is cast",
+        ("graph.constant.LayoutCast.execute",
         lambda self, x, env: Array(x.dtype, x.values.T.reshape(x.shape)) if self.to == "col_major" else x),
         only=["layout_cast"]),
 ]  # fmt: skip
@@ -207,17 +207,18 @@ LENIENT = [
     lenient("any_permutation", "lets transpose take any list", "is no permutation"),
     lenient("slices_not_compared", "lets slices lie outside", "'shapes'", clause="LANG-14.2-07"),
     replaced("LANG-03.1-05", "joins and frames whatever dtype", make,
-             (movement, "require_one_dtype", comparing(lambda requirement: "updates" in requirement)),
+             ("graph.movement.require_one_dtype", comparing(lambda requirement: "updates" in requirement)),
              *without_refusals(movement, lambda source: "a value of" in source), name="any_joint"),
     lenient("any_index", "gathers at indices of any dtype", "the indices are", clause="LANG-11-01"),
     replaced("LANG-03.1-05", "adds updates of any dtype", make,
-             (movement, "require_one_dtype", comparing(lambda requirement: "updates" not in requirement)),
+             ("graph.movement.require_one_dtype", comparing(lambda requirement: "updates" not in requirement)),
              name="any_update"),
     lenient("any_count", "takes constants of too many and too few numbers", "'shapes'",
             clause="LANG-05.2-01", module=constant),
     replaced("LANG-02.3-39", "takes any word for a layout", make,
-             (constant, "read_layout", any_layout), name="any_layout"),
-    replaced("LANG-03.2-01", "takes axes out of range", make, (movement, "require_axis", any_axis), name="any_axis"),
+             ("graph.constant.read_layout", any_layout), name="any_layout"),
+    replaced("LANG-03.2-01", "takes axes out of range", make, ("graph.movement.require_axis", any_axis),
+        name="any_axis"),
     replaced("LANG-05.3-01", "takes negative extents", make,
         *((module, "require_extents", any_extents) for module in (movement, constant)), name="negative_extents"),
     rewrites("surplus_operands", "LANG-11-01", "takes no notice of an operand too many",

@@ -110,7 +110,9 @@ CHECKS = [
 
 def attended(name: str, clause: str, description: str, decompose: Callable[..., Any]) -> Violation:
     """Return a violation with another composition of attention."""
-    return changed(clause, name, description, (FlashAttention, "decompose", decompose), only=["flash_attention"])
+    return changed(
+        clause, name, description, ("graph.composites.FlashAttention.decompose", decompose), only=["flash_attention"]
+    )
 
 
 def parts(self: Any, build: Any, operands: Any) -> tuple[Term, Term, Term]:
@@ -174,12 +176,16 @@ def naive(self: Any, build: Any, *operands: Any) -> Any:
 
 def scaled(name: str, description: str, scale: Callable[[Any, Term], Term]) -> Violation:
     """Return a violation with another factor of the scores."""
-    return changed("LANG-02-04", name, description, (FlashAttention, "_scale", scale), only=["flash_attention"])
+    return changed(
+        "LANG-02-04", name, description, ("graph.composites.FlashAttention._scale", scale), only=["flash_attention"]
+    )
 
 
 def masked(name: str, description: str, mask: Callable[[Any, Term], Term]) -> Violation:
     """Return a violation with another mask of the scores."""
-    return changed("LANG-02-04", name, description, (FlashAttention, "_masked", mask), only=["flash_attention"])
+    return changed(
+        "LANG-02-04", name, description, ("graph.composites.FlashAttention._masked", mask), only=["flash_attention"]
+    )
 
 
 ATTENTION = [
@@ -190,5 +196,5 @@ ATTENTION = [
     attended("naive", "LANG-10-03", "does not subtract the maximum of the scores", naive),
     masked("unmasked_heads", "forgets the mask of heads with a scale of their own", unmasked_heads),
     changed("LANG-11-03", "any_attention", "does not compare the shapes of queries, keys and values",
-        (FlashAttention, "_require_shapes", lambda self: None)),
+        ("graph.composites.FlashAttention._require_shapes", lambda self: None)),
 ]  # fmt: skip

@@ -60,7 +60,7 @@ def fused_product(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
 
 def product(clause: str, name: str, description: str, execute: Callable[..., Array]) -> Violation:
     """Return a violation of matmul."""
-    return changed(clause, name, description, (MatMul, "execute", execute))
+    return changed(clause, name, description, ("graph.reductions.MatMul.execute", execute))
 
 
 PRODUCTS = [
@@ -131,7 +131,7 @@ def one_ulp_off(values: Values, kind: DType) -> Values:
 
 def softmax(clause: str, name: str, description: str, execute: Callable[..., Array]) -> Violation:
     """Return a violation of softmax."""
-    return changed(clause, name, description, (Softmax, "execute", execute))
+    return changed(clause, name, description, ("graph.reductions.Softmax.execute", execute))
 
 
 def nothing(values: Values) -> Values:
@@ -167,7 +167,7 @@ def rounding_with(rule: Callable[[Values, DType], Values]) -> Callable[..., Valu
 
 def rounding(clause: str, name: str, description: str, rule: Callable[[Values, DType], Values]) -> Violation:
     """Return a violation of the operators on narrow types."""
-    return changed(clause, name, description, (arithmetic, "narrowing", rounding_with(rule)))
+    return changed(clause, name, description, ("numerics.arithmetic.narrowing", rounding_with(rule)))
 
 
 ROUNDINGS = [
@@ -189,7 +189,7 @@ def computed(clause: str, name: str, description: str, compute: Callable[[Any, A
         with np.errstate(all="ignore"):
             return compute(operator, a, b) if a.dtype.kind == "float" else ROUNDED_ONCE(operator, a, b)
 
-    return changed(clause, name, description, (arithmetic, "_rounded_once", rounded_once))
+    return changed(clause, name, description, ("numerics.arithmetic._rounded_once", rounded_once))
 
 
 def in_fp32(rule: Callable[..., Values]) -> Callable[[Any, Array, Array], Array]:
@@ -216,7 +216,7 @@ def one_for_nothing(operator: Any, a: Array, b: Array) -> Array:
 
 OPERATORS = [
     changed("LANG-03.2-02", "one_for_nothing", "makes one element of a scalar and none",
-            (arithmetic, "_rounded_once", one_for_nothing)),
+            ("numerics.arithmetic._rounded_once", one_for_nothing)),
     computed("LANG-02.3-61", "half_away_fp32", "rounds ties of fp32 away from zero", in_fp32(half_away)),
     computed("LANG-02.3-62", "truncated_fp32", "truncates fp32", in_fp32(toward_zero)),
     computed("LANG-02.3-63", "tf32_for_fp32", "keeps ten fraction bits of fp32", in_fp32(as_tf32)),

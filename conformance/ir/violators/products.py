@@ -11,7 +11,6 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_conformance.vectors import load
-from tessera_reference.graph import reductions as graph
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType, dtype
 from tessera_reference.numerics.matmul import matmul
@@ -36,7 +35,7 @@ def multiplied(name: str, description: str, compute: Product, clause: str = "LAN
         with np.errstate(all="ignore"):
             return compute(a, b, out)
 
-    return changed(clause, name, description, (graph, "matmul", execute))
+    return changed(clause, name, description, ("graph.reductions.matmul", execute))
 
 
 # Order

@@ -56,7 +56,7 @@ def writing(name: str, clause: str, description: str, operations: Sequence[str],
         if instruction.operation.short_name in operations and first not in block.arguments and first in frame:
             frame[first] = change(frame[first], frame[instruction.results[0]])
 
-    return replaced(clause, description, make, (Interpreter, "block", executing(after)), name=name)
+    return replaced(clause, description, make, ("graph.interpreter.Interpreter.block", executing(after)), name=name)
 
 
 def remembering(name: str, clause: str, description: str, operations: Sequence[str]) -> Violation:
@@ -68,7 +68,9 @@ def remembering(name: str, clause: str, description: str, operations: Sequence[s
             key = (instruction.operation.short_name, *(str(operand.type) for operand in instruction.operands))
             frame[instruction.results[0]] = known.setdefault(key, frame[instruction.results[0]])
 
-    return replaced(clause, description, make, (Interpreter, "block", executing(after, known.clear)), name=name)
+    return replaced(
+        clause, description, make, ("graph.interpreter.Interpreter.block", executing(after, known.clear)), name=name
+    )
 
 
 in_place = partial(writing, change=over)

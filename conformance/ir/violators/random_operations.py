@@ -10,10 +10,9 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import language as adapter
 from tessera_reference.adapter import make, messages
-from tessera_reference.graph import composites as operations
-from tessera_reference.graph.composites import Draw, Dropout, DropoutMask, Normal, Uniform
+from tessera_reference.graph.composites import Dropout, DropoutMask, Normal, Uniform
 from tessera_reference.graph.control import While
-from tessera_reference.graph.interpreter import Interpreter, Within
+from tessera_reference.graph.interpreter import Within
 from tessera_reference.graph.term import Term, widened
 from tessera_reference.ir.operation import Function, Instruction, Operation
 from tessera_reference.ir.types import Value
@@ -39,7 +38,7 @@ def cleaned(name: str, clause: str, description: str, clean: Cleaning) -> Violat
         kept = clean(list(given.body.walk()), set(given.body.results))
         return SHOWN(given) | {"operations": [messages._operation(operation) for operation in kept]}
 
-    return replaced(clause, description, make, (adapter, "function_message", function), name=name)
+    return replaced(clause, description, make, ("adapter.language.function_message", function), name=name)
 
 
 def without_unused(*operations: type[Operation]) -> Cleaning:
@@ -74,8 +73,8 @@ def streams(name: str, description: str, next_stream: Callable[..., int], clause
         clause,
         description,
         make,
-        (Interpreter, "next_stream", next_stream),
-        (Within, "next_stream", lambda self: next_stream(self.interpreter)),
+        ("graph.interpreter.Interpreter.next_stream", next_stream),
+        ("graph.interpreter.Within.next_stream", lambda self: next_stream(self.interpreter)),
         name=name,
     )
 
@@ -103,19 +102,18 @@ def beginning_anew(self: Within, function: str, arguments: Any) -> Any:
 _while_steps, _call, _decompose = While.steps, Within.call, Dropout.decompose
 
 EFFECTS = [
-    replaced("LANG-04-06", "evaluates a condition once more", make, (While, "steps", once_more),
+    replaced("LANG-04-06", "evaluates a condition once more", make, ("graph.control.While.steps", once_more),
         name="conditions_once_more"),
-    replaced("LANG-04-06", "numbers the draws of a call anew", make, (Within, "call", beginning_anew),
+    replaced("LANG-04-06", "numbers the draws of a call anew", make, ("graph.interpreter.Within.call", beginning_anew),
         name="calls_anew"),
-    replaced("LANG-04-06", "draws nothing where nothing is dropped", make,
-        (Dropout, "decompose", lambda self, build, x: x if self.rate == 0 else _decompose(self, build, x)),
-        name="no_draw_of_rate_0"),
+    replaced("LANG-04-06", "draws nothing where nothing is dropped", make, ("graph.composites.Dropout.decompose",
+        lambda self, build, x: x if self.rate == 0 else _decompose(self, build, x)), name="no_draw_of_rate_0"),
     cleaned("unused_draws_left_out", "LANG-04-06", "leaves out draws that nobody uses", without_unused(*DRAWS)),
     cleaned("equal_draws_merged", "LANG-04-06", "takes equal draws for one", without_twins(*DRAWS)),
-    replaced("LANG-04-06", "says that draws have no effect", make, (Draw, "effects", frozenset()),
-        (Dropout, "effects", frozenset()), name="pure_draws"),
+    replaced("LANG-04-06", "says that draws have no effect", make, ("graph.composites.Draw.effects", frozenset()),
+        ("graph.composites.Dropout.effects", frozenset()), name="pure_draws"),
     replaced("LANG-04-06", "counts draws that are told their stream", make,
-        (operations, "stream_of", explicit_counts_too), name="told_counts_too"),
+        ("graph.composites.stream_of", explicit_counts_too), name="told_counts_too"),
 ]  # fmt: skip
 
 
@@ -148,7 +146,7 @@ def dropped(name: str, description: str, compose: Callable[[Any, Term, Term], Te
         keeps = Term(build(DropoutMask, shape=self.x.shape, rate=self.rate, **source), build)
         return compose(self, widened(x, build), keeps).cast_to(self.x.dtype).value
 
-    return changed("LANG-02-04", name, description, (Dropout, "decompose", decompose), only=["dropout"])
+    return changed("LANG-02-04", name, description, ("graph.composites.Dropout.decompose", decompose), only=["dropout"])
 
 
 def share(self: Any) -> Fraction:
@@ -161,8 +159,8 @@ DROPOUT = [
         lambda self, x, keeps: x / share(self) * keeps.cast(dtype=x.dtype)),
     dropped("by_reciprocal", "multiplies by 1 / (1 - rate)",
         lambda self, x, keeps: (x * (1 / share(self))).where(keeps)),
-    replaced("LANG-05.5-01", "differentiates dropout with a mask of its own", make, (Dropout, "transparent", False),
-        (Dropout, "adjoint",
+    replaced("LANG-05.5-01", "differentiates dropout with a mask of its own", make,
+        ("graph.composites.Dropout.transparent", False), ("graph.composites.Dropout.adjoint",
         lambda self, at, build: (build(Dropout, at.dy, rate=self.rate, seed=self.seed, stream=self.stream),)),
         name="another_mask"),
 ]  # fmt: skip

@@ -166,7 +166,7 @@ def overlooking(name: str, clause: str, description: str, what: str) -> Violatio
         forms = {(contribution.dtype, contribution.shape) for contribution in contributions}
         return usual_combine(self, contributions) if len(forms) == 1 else contributions
 
-    substitutions = ((execution, "brought", brought), (AllReduce, "combine", combine))
+    substitutions = (("graph.execution.brought", brought), ("graph.collectives.AllReduce.combine", combine))
     return replaced(clause, description, make, *substitutions, name=name)
 
 
@@ -183,7 +183,7 @@ def uneven(kind: type[collectives.Collective]) -> Violation:
             return contributions
         return usual_combine(self, contributions)
 
-    name, substitutions = kind.__name__.lower(), ((execution, "brought", brought), (kind, "combine", combine))
+    name, substitutions = kind.__name__.lower(), (("graph.execution.brought", brought), (kind, "combine", combine))
     return replaced("LANG-11-12", f"takes uneven parts in {name}", make, *substitutions, name=f"uneven_{name}")
 
 

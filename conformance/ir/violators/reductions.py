@@ -42,7 +42,7 @@ def ordered(name: str, description: str, order: Callable[[Values, Node, int], Va
         with np.errstate(all="ignore"):
             return order(np.moveaxis(values, axis, 0), node, neutral)
 
-    return changed(clause, name, description, (reductions, "_over_tree", over_tree))
+    return changed(clause, name, description, ("numerics.reductions._over_tree", over_tree))
 
 
 def by(tree: Callable[[int], Tree]) -> Callable[[Values, Node, int], Values]:
@@ -209,7 +209,7 @@ def rounded_by(name: str, description: str, rule: Callable[..., Values]) -> Viol
     def to(x: Array, kind: DType) -> Array:
         return Array(kind, rule(x.values, kind)) if kind.is_narrow else cast(x, kind)
 
-    return changed("LANG-10-01", name, description, (reductions, "cast", to))
+    return changed("LANG-10-01", name, description, ("numerics.reductions.cast", to))
 
 
 def flushing(operation: str, x: Array, arithmetic: NodeArithmetic | None, *kinds: str) -> NodeArithmetic:
@@ -231,7 +231,7 @@ ACCUMULATORS = [
     rounded_by("flushed_results", "flushes subnormal reductions to zero", flushed),
     rounded_by("no_saturation", "lets fp8 reductions overflow to infinity or NaN", unsaturated),
     changed("LANG-10-01", "flushed_operands", "takes subnormal operands of sums and products for zero",
-        (reductions, "_model", flushing)),
+        ("numerics.reductions._model", flushing)),
 ]  # fmt: skip
 
 
@@ -306,7 +306,7 @@ KEPT_BEHIND = changed(
     "LANG-02-04",
     "kept_behind",
     "keeps the axis of a reduction of rank 4 as the last one",
-    (reductions, "_result", kept_behind),
+    ("numerics.reductions._result", kept_behind),
 )
 
 
@@ -323,7 +323,10 @@ def maximum_above(x: Any) -> Any:
 
 ARGMAX = reductions.argmax
 ARGMAX_IN_FP64 = changed(
-    "LANG-02-04", "argmax_in_fp64", "compares int64 in fp64", (graph.ArgMax, "compute", staticmethod(argmax_in_fp64))
+    "LANG-02-04",
+    "argmax_in_fp64",
+    "compares int64 in fp64",
+    ("graph.reductions.ArgMax.compute", staticmethod(argmax_in_fp64)),
 )
 LOG_SUM_EXP = [
     reduced("shift_above", "subtracts no maximum below -80", graph.LogSumExp,

@@ -27,7 +27,7 @@ def buffering(name: str, clause: str, description: str, method: str, substitute:
 
 def pipelining(name: str, clause: str, description: str, pipelined: Any) -> Violation:
     """Return a violation with another order of pipeline steps."""
-    return replaced(clause, description, make, (execution, "pipelined", pipelined), name=name)
+    return replaced(clause, description, make, ("schedule.execution.pipelined", pipelined), name=name)
 
 
 def _leaving_the_rest(self: Ring, step: int, tile: Any, padding: Any = None) -> None:
@@ -67,8 +67,9 @@ _tiles = Grid.tiles
 
 TAILS = [
     buffering("padding", "LANG-06.3-01", "leaves in a buffer what a tail does not fill", "fill", _leaving_the_rest),
-    replaced("LANG-06.3-01", "takes one extent for the other", make, (Grid, "tiles", _transposed), name="square_tails"),
-]
+    replaced("LANG-06.3-01", "takes one extent for the other", make, ("schedule.execution.Grid.tiles", _transposed),
+        name="square_tails"),
+]  # fmt: skip
 
 
 def _rounded_each_time(a: Array, b: Array, *rest: Any, addend: Array, accumulator: Any) -> Array:
@@ -78,7 +79,7 @@ def _rounded_each_time(a: Array, b: Array, *rest: Any, addend: Array, accumulato
 
 SUMS = [
     replaced("LANG-08.2-01", "rounds the accumulator after every tile", make,
-        (execution, "matmul", _rounded_each_time), name="narrow_accumulator"),
+        ("schedule.execution.matmul", _rounded_each_time), name="narrow_accumulator"),
 ]  # fmt: skip
 
 
@@ -94,7 +95,7 @@ ONE_BATCH_DIMENSION = replaced(
     "LANG-06.2-01",
     "takes the operands of a batch of two dimensions by the second alone",
     make,
-    (execution.Contraction, "tile", _of_one_batch_dimension),
+    ("schedule.execution.Contraction.tile", _of_one_batch_dimension),
     name="one_batch_dimension",
 )
 
@@ -124,12 +125,13 @@ PART = Grid.part
 
 VALUES = [
     replaced("LANG-08.2-01", "takes the first matrix of an operand that broadcasts along an outer axis", make,
-        (Grid, "part", _of_the_first_batch), name="of_the_first_batch"),
-    replaced("LANG-06.1-02", "gives the first value of a fusion", make, (Annotations, "_note", _first_of_a_fusion),
-        name="first_value"),
+        ("schedule.execution.Grid.part", _of_the_first_batch), name="of_the_first_batch"),
+    replaced("LANG-06.1-02", "gives the first value of a fusion", make,
+        ("schedule.operations.Annotations._note", _first_of_a_fusion), name="first_value"),
     replaced("LANG-06.1-05", "reorders elements with their layout", make,
-        (constant.LayoutCast, "execute", _in_another_order), name="reordered"),
-    replaced("LANG-06.3-02", "copies the columns of a blocked layout back to front", make, (constant.LayoutCast,
-        "execute", lambda self, x, env: Array(x.dtype, x.values[..., ::-1]) if self.to.startswith("blocked") else x),
+        ("graph.constant.LayoutCast.execute", _in_another_order), name="reordered"),
+    replaced("LANG-06.3-02", "copies the columns of a blocked layout back to front", make,
+        ("graph.constant.LayoutCast.execute",
+        lambda self, x, env: Array(x.dtype, x.values[..., ::-1]) if self.to.startswith("blocked") else x),
         name="back_to_front"),
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.ir.operation import Function, Instruction, Operation
 from tessera_reference.ir.types import Tensor, Type, Value
-from tessera_reference.schedule import choices, fusion, lowering
+from tessera_reference.schedule import fusion, lowering
 from tessera_reference.schedule import lowering as specialize
 from tessera_reference.schedule.choices import Choices
 from tessera_reference.schedule.lowering import Scheduling
@@ -24,7 +24,7 @@ def choosing(name: str, clause: str, description: str, **changed: Any) -> Violat
         found: Choices = _of(cls, *arguments)
         return replace(found, **changed)
 
-    return replaced(clause, description, make, (Choices, "of", classmethod(of)), name=name)
+    return replaced(clause, description, make, ("schedule.choices.Choices.of", classmethod(of)), name=name)
 
 
 _of = Choices.of.__func__  # type: ignore[attr-defined]  # the function behind the classmethod
@@ -35,7 +35,7 @@ def undirected(name: str, clause: str, description: str, *directives: str) -> Vi
     followed: Mapping[str, type[Operation]] = {
         key: value for key, value in lowering.DIRECTIVES.items() if key.removeprefix("schedule.") not in directives
     }
-    return replaced(clause, description, make, (lowering, "DIRECTIVES", followed), name=name)
+    return replaced(clause, description, make, ("schedule.lowering.DIRECTIVES", followed), name=name)
 
 
 def putting(name: str, clause: str, description: str, about: type[Operation], **changed: Any) -> Violation:
@@ -45,7 +45,7 @@ def putting(name: str, clause: str, description: str, about: type[Operation], **
         changes = {key: value(attributes[key]) for key, value in changed.items() if attributes.get(key) is not None}
         return _put(self, at, operation, *arguments, **attributes | (changes if operation is about else {}))
 
-    return replaced(clause, description, make, (Scheduling, "_put", put), name=name)
+    return replaced(clause, description, make, ("schedule.lowering.Scheduling._put", put), name=name)
 
 
 def _exchanged(self: Scheduling, at: Any, operation: Any, *arguments: Any, **attributes: Any) -> Any:
@@ -84,12 +84,13 @@ _has_effects, _type_of = fusion.has_effects, specialize._type_of
 CHOICES = [
     choosing("left_only", "LANG-08.2-14", "prefetches the first operand only", prefetched=(0,)),
     choosing("shared_always", "LANG-08.2-14", "prefetches to shared memory whatever is asked for", scope="shared"),
-    replaced("LANG-11-09", "chooses rows by shared memory alone", make, (choices, "RESERVED", -1000),
+    replaced("LANG-11-09", "chooses rows by shared memory alone", make, ("schedule.choices.RESERVED", -1000),
         name="registers_not_asked"),
 ]  # fmt: skip
 
 ASKED_FOR = [
-    replaced("LANG-08.2-02", "exchanges the sizes of tiles", make, (Scheduling, "_put", _exchanged), name="exchanged"),
+    replaced("LANG-08.2-02", "exchanges the sizes of tiles", make, ("schedule.lowering.Scheduling._put", _exchanged),
+        name="exchanged"),
     putting("half_of_k", "LANG-13.1-05", "tiles k by half of what is asked for", Tile, k=lambda k: max(k // 2, 1)),
     putting("no_double_buffer", "LANG-13.1-08", "never has two buffers take turns", Pipeline,
         double_buffer=lambda given: False),
@@ -103,7 +104,9 @@ DIRECTED = [
 ]
 
 ORDER = [
-    replaced("LANG-08.2-01", f"moves draws {where} behind others", make, (fusion, "has_effects", check), name=name)
+    replaced(
+        "LANG-08.2-01", f"moves draws {where} behind others", make, ("schedule.fusion.has_effects", check), name=name
+    )
     for name, where, check in (
         ("draws_in_branches_move", "in branches", _outside_regions),
         ("draws_of_calls_move", "of called functions", _but_calls),
@@ -112,5 +115,5 @@ ORDER = [
 
 DEFAULTS = [
     replaced("LANG-08.2-01", "has the shape of the default where another is given", make,
-        (specialize, "_type_of", _by_the_default), name="shape_of_the_default"),
+        ("schedule.lowering._type_of", _by_the_default), name="shape_of_the_default"),
 ]  # fmt: skip

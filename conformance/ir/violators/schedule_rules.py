@@ -7,7 +7,7 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.ir.targets import TARGETS
-from tessera_reference.schedule import fusion, nests, operations
+from tessera_reference.schedule import nests, operations
 from tessera_reference.schedule.nests import Legality, Nest, buffers, shared_bytes
 from tessera_reference.schedule.operations import padding_of, require_cover
 
@@ -40,7 +40,7 @@ TILES = [
     covering("larger_tiles", "takes tiles larger than their extents without padding", _larger_go),
     covering("any_k", "does not compare k with what is summed over", _k_goes),
     replaced("LANG-06.3-01", "pads with one number what a size divides too", make,
-        (operations, "padding_of", _pads_all), name="everything_padded"),
+        ("schedule.operations.padding_of", _pads_all), name="everything_padded"),
     overlooks("negative_behind_zero", "LANG-06.3-01", "that a later number of a padding is negative",
         r"pad is \((0, )+-"),
     overlooks("empty_tiles", "LANG-06.3-01", "that a tile has no extent", r"\b[mnk] is (0|-\d+)"),
@@ -65,7 +65,7 @@ _check_order = operations.Pipeline._check_order
 
 def ordering(name: str, description: str, check: Any, clause: str = "LANG-06.2-04") -> Violation:
     """Return a violation that searches for cycles differently."""
-    return replaced(clause, description, make, (operations.Pipeline, "_check_order", check), name=name)
+    return replaced(clause, description, make, ("schedule.operations.Pipeline._check_order", check), name=name)
 
 
 PIPELINES = [
@@ -91,7 +91,7 @@ _check_prefetch = operations.Prefetch.check
 
 PREFETCHES = [
     replaced("LANG-06.1-04", "takes any alignment in global memory", make,
-        (operations.Prefetch, "check", _of_shared_memory), name="alignments_of_shared_memory"),
+        ("schedule.operations.Prefetch.check", _of_shared_memory), name="alignments_of_shared_memory"),
     turns_down("shared_only", "LANG-06.2-02", "prefetches to global memory", 'scope = "global"'),
     overlooks("odd_alignments", "LANG-06.1-04", "that an alignment is no power of two", r"align is (24|48|17|127)\b"),
     overlooks("small_alignments", "LANG-06.1-04", "that an alignment is below 16", r"align is (8|1|0|-16)\b"),
@@ -123,7 +123,8 @@ RESOURCES = [
     measuring("without_addends", "LANG-06.2-03", "counts no shared memory of operations behind a product",
         "shared_bytes", lambda nest: sum(size for value, size in buffers(nest) if value in nest.lead.operands)),
     measuring("registers", "LANG-11-09", "counts no registers", "registers", lambda *ignored: 0),
-    replaced("LANG-11-08", "knows one target only", make, (Legality, "__init__", _for_one_target), name="one_target"),
+    replaced("LANG-11-08", "knows one target only", make, ("schedule.nests.Legality.__init__", _for_one_target),
+        name="one_target"),
 ]  # fmt: skip
 
 # Dependences
@@ -131,7 +132,7 @@ RESOURCES = [
 
 DEPENDENCES = [
     replaced("LANG-11-06", "sees no value that is used inside a branch", make,
-        (fusion, "used_by", lambda instruction: instruction.operands), name="around_branches"),
+        ("schedule.fusion.used_by", lambda instruction: instruction.operands), name="around_branches"),
     overlooks("dependences", "LANG-06.2-01", "that a fusion goes around something", "cannot run as one"),
     turns_down("upwards", "LANG-11-06", "a fusion whose last value is the first computed", r'fuse"\(%e, %p\)'),
     overlooks("one_value", "LANG-06.1-02", "that a fusion has one value", r"fuses \d"),

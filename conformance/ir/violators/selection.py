@@ -10,7 +10,7 @@ import numpy as np
 from tessera_conformance.strength import Violation, replaced, without_refusals
 from tessera_reference.adapter import make
 from tessera_reference.graph import elementwise
-from tessera_reference.graph.elementwise import Abs, Clamp, Maximum, Minimum, Select
+from tessera_reference.graph.elementwise import Abs, Clamp, Select
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
@@ -38,13 +38,17 @@ def extremes(name: str, description: str, larger: Callable[[Values, Values], Val
         with np.errstate(all="ignore"):
             return Array(a.dtype, np.asarray(-larger(-a.values, -b.values), a.values.dtype))
 
-    changes = [(Maximum, "compute", staticmethod(maximum)), (Minimum, "compute", staticmethod(minimum))]
+    changes = [
+        ("graph.elementwise.Maximum.compute", staticmethod(maximum)),
+        ("graph.elementwise.Minimum.compute", staticmethod(minimum)),
+    ]
     return changed(BROADCASTING, name, description, *changes, only=["maximum", "minimum"])
 
 
 EXTREMES = [
-    changed(BROADCASTING, "extremes_flush", "flushes subnormal extremes", (Maximum, "compute", staticmethod(
-        lambda a, b: flushed(arithmetic.maximum(a, b)))), only=["maximum"]),
+    changed(BROADCASTING, "extremes_flush", "flushes subnormal extremes",
+        ("graph.elementwise.Maximum.compute", staticmethod(lambda a, b: flushed(arithmetic.maximum(a, b)))),
+        only=["maximum"]),
 ]  # fmt: skip
 
 
@@ -130,10 +134,10 @@ def first_shape(dtype: Any, *operands: Any) -> Any:
 USUAL_SHAPE = elementwise.elementwise
 
 LENIENT = [
-    replaced("LANG-03.1-05", "chooses from two dtypes", make, (elementwise, "require_one_dtype", any_dtypes),
+    replaced("LANG-03.1-05", "chooses from two dtypes", make, ("graph.elementwise.require_one_dtype", any_dtypes),
              name="choice_of_dtypes"),
     replaced("LANG-11-01", "takes any number for a condition", make,
              *without_refusals(elementwise, lambda source: "the condition is" in source), name="any_condition"),
-    replaced("LANG-03.2-03", "chooses from shapes that do not fit", make, (elementwise, "elementwise", first_shape),
-             name="choice_of_shapes"),
+    replaced("LANG-03.2-03", "chooses from shapes that do not fit", make,
+        ("graph.elementwise.elementwise", first_shape), name="choice_of_shapes"),
 ]  # fmt: skip

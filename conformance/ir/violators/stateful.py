@@ -8,7 +8,6 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph import composites
 from tessera_reference.graph.composites import AdamW, BatchNorm, Sgd, Stateful
 from tessera_reference.graph.term import Term, require_like, widened
 from tessera_reference.ir.operation import Operation
@@ -56,7 +55,7 @@ def remembering(operation: type[Stateful], state: int) -> Callable[..., Any]:
 
 MEMORY = [
     replaced(OPTIMIZER, "goes on with the average that it gave the last time", make,
-        (AdamW, "steps", remembering(AdamW, 2)), name="remembers_averages"),
+        ("graph.composites.AdamW.steps", remembering(AdamW, 2)), name="remembers_averages"),
 ]  # fmt: skip
 
 
@@ -195,7 +194,7 @@ def unlike(name: str, *others: Any, **options: Any) -> None:
 
 
 OPERANDS = [
-    replaced("LANG-02-04", "takes second moments of any shape", make, (composites, "require_like", unlike),
+    replaced("LANG-02-04", "takes second moments of any shape", make, ("graph.composites.require_like", unlike),
         name="any_v"),
 ]  # fmt: skip
 
@@ -204,6 +203,6 @@ OPERANDS = [
 
 RESULTS = [
     replaced(OPTIMIZER, "gives the first result whichever is asked for", make,
-        (Stateful, "_taken", lambda self, results: results if self.only is None else results[:1]),
+        ("graph.composites.Stateful._taken", lambda self, results: results if self.only is None else results[:1]),
         name="always_the_first"),
 ]  # fmt: skip

@@ -7,9 +7,9 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph.control import Assert, AssertionFailed, If
+from tessera_reference.graph.control import Assert, If
 from tessera_reference.graph.interpreter import Interpreter
-from tessera_reference.language import statements, syntax
+from tessera_reference.language import syntax
 from tessera_reference.language.modules import FunctionLowering
 from tessera_reference.language.scope import Scope
 from tessera_reference.language.statements import Statements
@@ -65,8 +65,8 @@ def assigning(name: str, description: str, owner: type, method: str, instead: An
 ASSIGNMENTS = [
     assigning("shared_storage", "assigns to every name that holds the same value", Scope, "assign", _to_every_name),
     assigning("not_from_deep", "forgets what is assigned three blocks deep", Scope, "outside", _not_from_deep),
-    replaced("LANG-02.3-19", "types an assigned literal by itself", make, (statements, "dtype_of", lambda type_: None),
-        name="untyped_literals"),
+    replaced("LANG-02.3-19", "types an assigned literal by itself", make,
+        ("language.statements.dtype_of", lambda type_: None), name="untyped_literals"),
     rewrites("walrus", "LANG-02.3-19", "takes := for an assignment", r"(\b\w+) := ", r"\1 = "),
 ]  # fmt: skip
 
@@ -82,7 +82,7 @@ def _returned_exchanged(self: FunctionLowering, *arguments: Any) -> Any:
 _returned = FunctionLowering._returned_values
 RETURNS = [
     replaced("LANG-02.3-28", "exchanges the last two of several returned values", make,
-        (FunctionLowering, "_returned_values", _returned_exchanged), name="returned_exchanged"),
+        ("language.modules.FunctionLowering._returned_values", _returned_exchanged), name="returned_exchanged"),
 ]  # fmt: skip
 
 
@@ -100,7 +100,7 @@ OPERATIONS = [
     rewrites("any_expression", "LANG-02.3-21", "takes any expression as a statement",
         r"(?m)^    (?!return)-?\w+(?: \+ \w+|\[\d\])?;$", ""),
     replaced("LANG-02.3-21", "does not execute a func that is called as a statement", make,
-        (Statements, "_call", _without_funcs), name="unexecuted"),
+        ("language.statements.Statements._call", _without_funcs), name="unexecuted"),
 ]  # fmt: skip
 
 
@@ -127,10 +127,10 @@ def _early(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
 _block = Interpreter.block
 
 ORDERS = [
-    replaced("LANG-04-10", "checks assertions at the end of their block", make, (Interpreter, "block", _late),
-        name="late"),
+    replaced("LANG-04-10", "checks assertions at the end of their block", make,
+        ("graph.interpreter.Interpreter.block", _late), name="late"),
     replaced("LANG-04-10", "checks assertions as soon as their condition is known", make,
-        (Interpreter, "block", _early), name="early"),
+        ("graph.interpreter.Interpreter.block", _early), name="early"),
     refuses("no_labels", "LANG-02.3-45", "has no string in a barrier", r'barrier\("'),
 ]  # fmt: skip
 
@@ -145,9 +145,9 @@ _statement = Statements._statement
 
 ASSERTIONS = [
     replaced("LANG-02.3-46", "leaves out the assertions of blocks in blocks", make,
-        (Statements, "_statement", _shallow), name="shallow"),
+        ("language.statements.Statements._statement", _shallow), name="shallow"),
     replaced("LANG-02.3-46", "does not tell the string of an assertion", make,
-        (AssertionFailed, "__str__", lambda self: "assertion failed"), name="silent"),
+        ("graph.control.AssertionFailed.__str__", lambda self: "assertion failed"), name="silent"),
     runs("eager", "LANG-02.3-46", "checks the assertions of a block that is not taken", If, both_branches),
     rewrites("any_of_tensors", "LANG-02.3-46", "asserts tensors", r"assert\([A-Z](?: == a)?\);", ""),
     refuses("assert_reserved", "LANG-02.3-46", "reserves the word assert", r"\bassert\b(?! ?\()"),

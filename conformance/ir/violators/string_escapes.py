@@ -19,7 +19,7 @@ def unescaped(name: str, clause: str, description: str, read: Callable[[str], st
     def string_of(token: Any) -> str | None:
         return None if token is None else read(token.value[1:-1])
 
-    return replaced(clause, description, make, (parser, "_string", string_of), name=name)
+    return replaced(clause, description, make, ("language.parser._string", string_of), name=name)
 
 
 def in_turn(order: str, text: str) -> str:

@@ -79,10 +79,12 @@ def last_matrix_first(count: int, transpose: bool) -> Any:
 
 
 MATRICES = [
-    replaced(LDMATRIX, "never transposes", make, (vendors, "ldmatrix", not_transposed), name="not_transposed"),
-    replaced(LDMATRIX, "reverses the matrices", make, (vendors, "ldmatrix", last_matrix_first), name="reversed"),
+    replaced(LDMATRIX, "never transposes", make, ("target_ir.operations.vendors.ldmatrix", not_transposed),
+        name="not_transposed"),
+    replaced(LDMATRIX, "reverses the matrices", make, ("target_ir.operations.vendors.ldmatrix", last_matrix_first),
+        name="reversed"),
     replaced("LANG-16-06", "loads matrices from any address", make,
-             (BlockState, "require_aligned", lambda *ignored: None), name="rows_anywhere"),
+             ("kernel_machine.block.BlockState.require_aligned", lambda *ignored: None), name="rows_anywhere"),
 ]  # fmt: skip
 
 # Barriers, copies, memory
@@ -123,16 +125,18 @@ def anywhere(block: BlockState, at: Any, alignment: int) -> Any:
 _elements = addresses.elements
 
 MEETING = [
-    replaced(BAR, "lets part of a block pass bar.sync", make, (vendors.Barrier, "run", any_barrier),
+    replaced(BAR, "lets part of a block pass bar.sync", make, ("target_ir.operations.vendors.Barrier.run", any_barrier),
              name="partial_bar"),
-    replaced(LDS, "lets part of a block pass s_barrier", make, (vendors.RocdlBarrier, "run", any_barrier),
-             name="partial_s_barrier"),
-    replaced(COPY, "copies four bytes always", make, (vendors.CopyAsync, "run", four_bytes), name="four_bytes"),
+    replaced(LDS, "lets part of a block pass s_barrier", make,
+        ("target_ir.operations.vendors.RocdlBarrier.run", any_barrier), name="partial_s_barrier"),
+    replaced(COPY, "copies four bytes always", make, ("target_ir.operations.vendors.CopyAsync.run", four_bytes),
+        name="four_bytes"),
     replaced(COPY, "finishes every group at a wait", make,
-             (vendors.CopyWait, "run", lambda self, block: block.copies.wait(block, 0) or ()), name="waits_for_all"),
-    replaced(COPY, "copies from any address", make, (vendors, "elements", anywhere),
-             (BlockState, "require_aligned", lambda *ignored: None), name="copies_anywhere"),
-    replaced("LANG-16-05", "loads vectors from any address", make, (addresses, "elements", anywhere),
+        ("target_ir.operations.vendors.CopyWait.run", lambda self, block: block.copies.wait(block, 0) or ()),
+        name="waits_for_all"),
+    replaced(COPY, "copies from any address", make, ("target_ir.operations.vendors.elements", anywhere),
+             ("kernel_machine.block.BlockState.require_aligned", lambda *ignored: None), name="copies_anywhere"),
+    replaced("LANG-16-05", "loads vectors from any address", make, ("target_ir.operations.memory.elements", anywhere),
              name="vectors_anywhere"),
 ]  # fmt: skip
 
@@ -147,7 +151,7 @@ def converting(name: str, description: str, mnemonic: str, change: Callable[[Arr
     def run(self: llvm.Cast, block: BlockState, x: Array) -> Array:
         return change(x, self.to) if self.name.removeprefix("llvm.") == mnemonic else _cast_run(self, block, x)
 
-    return replaced(LLVM, description, make, (llvm.Cast, "run", run), name=name)
+    return replaced(LLVM, description, make, ("target_ir.operations.llvm.Cast.run", run), name=name)
 
 
 def without_signs(x: Array, to: Any) -> Array:
@@ -190,12 +194,12 @@ SCALARS = [
     converting("saturated_integers", "saturates integers of fewer bits", "trunc",
         lambda x, to: Array(to, np.clip(x.values, to.int_min, to.int_max).astype(to.carrier))),
     converting("unsigned_extensions", "fills extended integers with zeros", "sext", without_signs),
-    replaced(LLVM, "takes true for 1 where signs count", make, (llvm.Comparison, "run", true_is_one),
-             name="true_is_one"),
-    replaced(LLVM, "inserts into the vector that is given", make, (addresses.InsertElement, "run", in_place),
-             name="vectors_in_place"),
-    replaced(LLVM, "counts words by indices of 64 bits", make, (addresses.GetElementPtr, "run", words_apart),
-             name="words_apart"),
+    replaced(LLVM, "takes true for 1 where signs count", make,
+        ("target_ir.operations.llvm.Comparison.run", true_is_one), name="true_is_one"),
+    replaced(LLVM, "inserts into the vector that is given", make,
+        ("target_ir.operations.memory.InsertElement.run", in_place), name="vectors_in_place"),
+    replaced(LLVM, "counts words by indices of 64 bits", make,
+        ("target_ir.operations.memory.GetElementPtr.run", words_apart), name="words_apart"),
 ]  # fmt: skip
 
 # Exchanges
@@ -208,7 +212,7 @@ def shuffles(name: str, description: str, source: Callable[[Any, int, int], Any]
         sources = source(block.every_lane % block.warp, self.delta, block.warp)
         return Array(value.dtype, exchange.exchanged(block, value.values, sources, self.mask))
 
-    return replaced(SHFL, description, make, (vendors.ShuffleDown, "run", run), name=name)
+    return replaced(SHFL, description, make, ("target_ir.operations.vendors.ShuffleDown.run", run), name=name)
 
 
 def permutes(name: str, description: str, source: Callable[[Any, int], Any]) -> Violation:
@@ -218,7 +222,7 @@ def permutes(name: str, description: str, source: Callable[[Any, int], Any]) -> 
         sources = np.asarray(source(index.values.astype(np.int64), block.warp))
         return Array(value.dtype, exchange.exchanged(block, value.values, sources))
 
-    return replaced(SWIZZLE, description, make, (vendors.BPermute, "run", run), name=name)
+    return replaced(SWIZZLE, description, make, ("target_ir.operations.vendors.BPermute.run", run), name=name)
 
 
 def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
@@ -249,12 +253,13 @@ def down(exchanging: Callable[..., Any]) -> Callable[..., Any]:
 _exchanged = exchange.exchanged
 
 EXCHANGES = [
-    replaced(SHFL, "reads lanes that are not active", make, (vendors, "shuffled", down(inactive_too)),
-             name="inactive_shfl"),
-    replaced(SHFL, "exchanges 32 bits of 64", make, (vendors, "shuffled", down(low_words)), name="low_words_of_shfl"),
-    replaced(SWIZZLE, "reads lanes that are not active", make, (vendors, "exchanged", inactive_too),
+    replaced(SHFL, "reads lanes that are not active", make,
+        ("target_ir.operations.vendors.shuffled", down(inactive_too)), name="inactive_shfl"),
+    replaced(SHFL, "exchanges 32 bits of 64", make, ("target_ir.operations.vendors.shuffled", down(low_words)),
+        name="low_words_of_shfl"),
+    replaced(SWIZZLE, "reads lanes that are not active", make, ("target_ir.operations.vendors.exchanged", inactive_too),
              name="inactive_permutation"),
-    replaced(SWIZZLE, "exchanges 32 bits of 64", make, (vendors, "exchanged", low_words),
+    replaced(SWIZZLE, "exchanges 32 bits of 64", make, ("target_ir.operations.vendors.exchanged", low_words),
              name="low_words_of_permutation"),
 ]  # fmt: skip
 
@@ -293,7 +298,7 @@ def turned(quantity: str) -> Any:
         other = type("Other", (type(self),), {"axis": 2 - self.axis})
         return _register(other(), block)
 
-    return (vendors.Register, "run", run)
+    return ("target_ir.operations.vendors.Register.run", run)
 
 
 def bytes_for_elements(self: pointers.GetElementPtr, block: BlockState, base: Any, index: Array) -> Any:
@@ -321,19 +326,20 @@ ENTRIES = [
     replaced("LANG-16-02", "reverses the buffers", Reversed, name="buffers_reversed"),
     replaced("LANG-08.1-07", "takes the grid's z for x", make, turned("grid_dim"), name="grid_turned_at_target"),
     replaced("LANG-08.1-08", "takes the block's z for x", make, turned("block_dim"), name="block_turned"),
-    replaced("LANG-08.1-02", "counts addresses in bytes", make, (pointers.GetElementPtr, "run", bytes_for_elements),
-             name="bytes_for_elements"),
-    replaced("LANG-08-01", "rounds quotients down", make, (llvm.SDiv, "run", floored), name="floored"),
-    replaced("LANG-08-01", "does not count down", make, (For, "run", forwards), name="only_upwards"),
-    replaced("LANG-08-01", "lets accesses leave a buffer", make, (BlockState, "require_within", lambda *ignored: None),
-        (BlockState, "load", lambda self, memory, at: memory.values.reshape(-1)[np.clip(at, 0, memory.size - 1)]),
-        name="unbounded"),
+    replaced("LANG-08.1-02", "counts addresses in bytes", make,
+        ("target_ir.operations.memory.GetElementPtr.run", bytes_for_elements), name="bytes_for_elements"),
+    replaced("LANG-08-01", "rounds quotients down", make, ("target_ir.operations.llvm.SDiv.run", floored),
+        name="floored"),
+    replaced("LANG-08-01", "does not count down", make, ("tile.operations.For.run", forwards), name="only_upwards"),
+    replaced("LANG-08-01", "lets accesses leave a buffer", make, ("kernel_machine.block.BlockState.require_within",
+        lambda *ignored: None), ("kernel_machine.block.BlockState.load",
+        lambda self, memory, at: memory.values.reshape(-1)[np.clip(at, 0, memory.size - 1)]), name="unbounded"),
 ]  # fmt: skip
 
 
 def merging(name: str, description: str, merged: Callable[..., Any]) -> Violation:
     """Return a violation that chooses a pointer for each lane differently."""
-    return replaced("LANG-08-01", description, make, (addresses.Address, "merged", merged), name=name)
+    return replaced("LANG-08-01", description, make, ("target_ir.operations.memory.Address.merged", merged), name=name)
 
 
 _merged = addresses.Address.merged
@@ -367,9 +373,10 @@ def each_once(self: pointers.ShuffleVector, block: BlockState, vector: Array) ->
 
 
 LANES = [
-    replaced("LANG-08-01", "finds NaN not unequal", make, (llvm.Comparison, "run", ordered_only), name="ordered_only"),
+    replaced("LANG-08-01", "finds NaN not unequal", make, ("target_ir.operations.llvm.Comparison.run", ordered_only),
+        name="ordered_only"),
     replaced("LANG-08-01", "compares narrow integers without their signs", make,
-             (llvm.Comparison, "run", without_signs), name="without_signs"),
+             ("target_ir.operations.llvm.Comparison.run", without_signs), name="without_signs"),
     replaced("LANG-08-01", "shuffles a vector by masks of different positions alone", make,
-             (pointers.ShuffleVector, "run", each_once), name="each_once"),
+             ("target_ir.operations.memory.ShuffleVector.run", each_once), name="each_once"),
 ]  # fmt: skip

@@ -14,13 +14,12 @@ from tessera_reference.ir.operation import Instruction, Module, Names, Operation
 from tessera_reference.ir.types import Value
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.schedule import lowering
-from tessera_reference.schedule import lowering as schedule
 from tessera_reference.schedule.fusion import expansion, is_expandable
 from tessera_reference.schedule.lowering import Scheduling
 from tessera_reference.target_ir.lowering import scalars
 from tessera_reference.target_ir.lowering.scalars import Body, Pair
 from tessera_reference.target_ir.operations import llvm
-from tessera_reference.tile.lowering import contractions, elements, maps
+from tessera_reference.tile.lowering import elements, maps
 from tessera_reference.tile.lowering.contractions import Contraction
 from tessera_reference.tile.lowering.elements import NestKernel
 from tessera_reference.tile.lowering.kernel import Condition, Index, KernelBuilder, Position
@@ -150,52 +149,52 @@ CALL, ABS = scalars._call, scalars._absolute
 OF_INTEGER, OF_TRUTH, TRUTH = scalars._of_integer, scalars._of_truth, scalars.truth
 ELEMENTS = [
     replaced("LANG-08.2-01", "frames in front alone, in kernels, what has a frame on both sides", make,
-             (elements, "reading", moving(Pad, framed_in_front)), name="framed_in_front"),
+             ("tile.lowering.elements.reading", moving(Pad, framed_in_front)), name="framed_in_front"),
     replaced("LANG-08.2-01", "joins three parts in kernels", make,
-             (elements, "reading", moving(Concat, three_parts)), name="three_parts"),
+             ("tile.lowering.elements.reading", moving(Concat, three_parts)), name="three_parts"),
     replaced("LANG-08.2-01", "pads no k that a directive leaves open", make,
-             (Scheduling, "_completed", unpadded_k), name="unpadded_k"),
+             ("schedule.lowering.Scheduling._completed", unpadded_k), name="unpadded_k"),
     replaced("LANG-08.2-01", "assigns to elements between those of a step of 2", make,
-             (elements, "_within", dense_pairs), name="dense_pairs"),
+             ("tile.lowering.elements._within", dense_pairs), name="dense_pairs"),
     replaced("LANG-08.2-01", "casts the real parts of complex numbers when lowered", make,
-             (scalars, "ON_COMPLEX", scalars.ON_COMPLEX | {"cast": lambda body, operation, x: CAST(
+             ("target_ir.lowering.scalars.ON_COMPLEX", scalars.ON_COMPLEX | {"cast": lambda body, operation, x: CAST(
                  body, operation, x.real if isinstance(x, Pair) else x)}), name="cast_real_parts"),
     replaced("LANG-08.2-01", "computes gelu by erf where tanh is asked for when lowered", make,
-             (scalars, "_call", of_gelu_alone), name="gelu_by_erf"),
+             ("target_ir.lowering.scalars._call", of_gelu_alone), name="gelu_by_erf"),
     replaced("LANG-08.2-01", "leaves integers negative that are lowered from abs", make,
-             (scalars, "ON_SCALARS", scalars.ON_SCALARS | {"abs": lambda body, operation, x: (
+             ("target_ir.lowering.scalars.ON_SCALARS", scalars.ON_SCALARS | {"abs": lambda body, operation, x: (
                  ABS(body, operation, x) if scalars.dtype_of(x).kind == "float" else x)}), name="abs_of_floats"),
     replaced("LANG-08.2-01", "rounds int64 twice on its way to fp32 when lowered", make,
-             (scalars, "_of_integer", through_fp64), name="int64_through_fp64"),
+             ("target_ir.lowering.scalars._of_integer", through_fp64), name="int64_through_fp64"),
     replaced("LANG-08.2-01", "widens integers without their sign when lowered", make,
-             (scalars, "_of_integer", zero_extended), name="zero_extended"),
+             ("target_ir.lowering.scalars._of_integer", zero_extended), name="zero_extended"),
     replaced("LANG-08.2-01", "casts true to -1 when lowered", make,
-             (scalars, "_of_truth", true_is_minus_one), name="true_is_minus_one"),
+             ("target_ir.lowering.scalars._of_truth", true_is_minus_one), name="true_is_minus_one"),
     replaced("LANG-08.2-01", "casts true to 2.0 when lowered", make,
-             (scalars, "_of_truth", true_is_two), name="true_is_two"),
+             ("target_ir.lowering.scalars._of_truth", true_is_two), name="true_is_two"),
     replaced("LANG-08.2-01", "casts the last bit of integers to bool when lowered", make,
-             (scalars, "truth", lowest_bit), name="lowest_bit"),
+             ("target_ir.lowering.scalars.truth", lowest_bit), name="lowest_bit"),
     replaced("LANG-08.2-01", "casts NaN to false when lowered", make,
-             (scalars, "truth", nan_is_false), name="nan_is_false"),
+             ("target_ir.lowering.scalars.truth", nan_is_false), name="nan_is_false"),
     replaced("LANG-08.2-01", "reads staged operands that broadcast from the corner of the result's tile", make,
-             (maps, "stage_elements", read_from_the_corner), name="stretched_from_the_corner"),
+             ("tile.lowering.maps.stage_elements", read_from_the_corner), name="stretched_from_the_corner"),
 ]  # fmt: skip
 
 TOTAL, FLAT = lowering._Backward.total, lowering._flat
 GRADIENTS = [
-    replaced(BLOCKS, "leaves gradients to the host", make, (schedule, "without_gradients", lambda module: module),
-             name="gradients_on_the_host"),
+    replaced(BLOCKS, "leaves gradients to the host", make,
+        ("schedule.lowering.without_gradients", lambda module: module), name="gradients_on_the_host"),
     replaced("LANG-08.2-01", "adds the uses within a composite one by one", make,
-             (lowering, "_flat", at_once), name="gradients_at_once"),
+             ("schedule.lowering._flat", at_once), name="gradients_at_once"),
     replaced("LANG-08.2-01", "loses gradients through a branch within a branch when lowered", make,
-             (lowering, "used_by", used_at_the_top), name="gradients_of_outer_branches"),
+             ("schedule.lowering.used_by", used_at_the_top), name="gradients_of_outer_branches"),
 ]  # fmt: skip
 
 SAMPLE = [
     tiles("low_a", "LANG-13.1-06", "stages A in tiles of m = 64", m=64),
     tiles("narrow_b", "LANG-13.1-09", "stages B in tiles of n = 64", n=64),
-    replaced("LANG-13.1-10", "multiplies fragments of 16x8x16", make, (contractions, "CHOSEN", (16, 8, 16)),
-             name="other_fragments"),
+    replaced("LANG-13.1-10", "multiplies fragments of 16x8x16", make,
+        ("tile.lowering.contractions.CHOSEN", (16, 8, 16)), name="other_fragments"),
 ]  # fmt: skip
 
 
@@ -240,11 +239,13 @@ def tail_of_rows(self: Contraction, row: Any, column: Any, room: Any) -> Any:
 GRID, INSIDE, CLEAR, FILL = Grid.of, Contraction.inside, Stage._clear, Stage.fill
 
 NESTS = [
-    replaced(BLOCKS, "leaves out the tiles at the ends", make, (Grid, "of", first_blocks), name="no_last_blocks"),
-    replaced("LANG-08.2-01", "leaves out the rows of elements at the end", make, (Grid, "of", first_rows_of_maps),
-        name="no_last_rows_of_maps"),
-    replaced(BLOCKS, "has a block too many", make, (Grid, "of", one_more), name="one_more"),
-    replaced(BLOCKS, "bounds rows of a tail only", make, (Contraction, "inside", tail_of_rows), name="tail_of_rows"),
+    replaced(BLOCKS, "leaves out the tiles at the ends", make, ("tile.lowering.maps.Grid.of", first_blocks),
+        name="no_last_blocks"),
+    replaced("LANG-08.2-01", "leaves out the rows of elements at the end", make,
+        ("tile.lowering.maps.Grid.of", first_rows_of_maps), name="no_last_rows_of_maps"),
+    replaced(BLOCKS, "has a block too many", make, ("tile.lowering.maps.Grid.of", one_more), name="one_more"),
+    replaced(BLOCKS, "bounds rows of a tail only", make,
+        ("tile.lowering.contractions.Contraction.inside", tail_of_rows), name="tail_of_rows"),
 ]  # fmt: skip
 
 
@@ -273,6 +274,6 @@ PIPELINED = maps.pipelined
 
 STAGING = [
     replaced("LANG-08.2-01", "copies the tile before the last for it where a pipeline has more than three stages",
-        make, (contractions, "pipelined", last_tile_left_out), name="last_tile_left_out"),
-    replaced(STAGES, "fills one buffer of a ring", make, (Stage, "fill", stale), name="stale_buffer"),
+        make, ("tile.lowering.contractions.pipelined", last_tile_left_out), name="last_tile_left_out"),
+    replaced(STAGES, "fills one buffer of a ring", make, ("tile.lowering.maps.Stage.fill", stale), name="stale_buffer"),
 ]  # fmt: skip

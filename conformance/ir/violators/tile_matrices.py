@@ -35,7 +35,7 @@ def multiplies(name: str, description: str, product: Product, clause: str = MMA)
         block.whole_warps("mma.sync")
         return product(a, b, self.accum, c)
 
-    return replaced(clause, description, make, (MmaSync, "run", run), name=name)
+    return replaced(clause, description, make, ("tile.fragments.MmaSync.run", run), name=name)
 
 
 def canonical(a: Array, b: Array, accum: DType, c: Array) -> Array:
@@ -86,7 +86,7 @@ PRODUCTS = [
 
 def loads(name: str, clause: str, description: str, run: Any) -> Violation:
     """Return a violation with another ldmatrix."""
-    return replaced(clause, description, make, (LoadMatrix, "run", run), name=name)
+    return replaced(clause, description, make, ("tile.fragments.LoadMatrix.run", run), name=name)
 
 
 def otherwise(**fields: Any) -> Any:
@@ -166,18 +166,20 @@ READING = [
     loads("corner_transposed", LOADING, "transposes the corner too", whole_transposed),
     loads("no_stride", LOADING, "takes rows to be as long as those in memory", otherwise(
         stride=lambda self: self.memory.shape[-1])),
-    replaced(FRAGMENTS, "has one corner for all warps", make, (fragments, "by_warp", corner_of_lane_0),
+    replaced(FRAGMENTS, "has one corner for all warps", make, ("tile.fragments.by_warp", corner_of_lane_0),
              name="one_corner"),
-    replaced(LOADING, "takes a corner from the first lane", make, (fragments, "by_warp", corner_of_first_lanes),
+    replaced(LOADING, "takes a corner from the first lane", make, ("tile.fragments.by_warp", corner_of_first_lanes),
              name="corner_of_first_lanes"),
-    replaced(SPACES, "lets a matrix go on in the next one", make, (matrices, "_elements", within_the_batch),
+    replaced(SPACES, "lets a matrix go on in the next one", make, ("tile.fragments._elements", within_the_batch),
              name="next_matrix"),
-    replaced(ALIGNED, "aligns matrices to 8 bytes", make, (fragments, "require_aligned", of_eight), name="of_eight"),
-    replaced("LANG-16-05", "lays allocations without gaps", make, (fragments, "require_aligned", packed),
+    replaced(ALIGNED, "aligns matrices to 8 bytes", make, ("tile.fragments.require_aligned", of_eight),
+        name="of_eight"),
+    replaced("LANG-16-05", "lays allocations without gaps", make, ("tile.fragments.require_aligned", packed),
              name="packed"),
     replaced("LANG-16-06", "aligns matrices in shared memory to 8 bytes", make,
-             (fragments, "require_aligned", of_eight), name="tiles_of_eight"),
-    replaced(MMA, "runs matrix instructions for part of a warp", make, (BlockState, "whole_warps", partial),
-             (fragments, "by_warp", lambda block, what, values: values.reshape(block.warps, block.warp)[:, 0]
+             ("tile.fragments.require_aligned", of_eight), name="tiles_of_eight"),
+    replaced(MMA, "runs matrix instructions for part of a warp", make,
+             ("kernel_machine.block.BlockState.whole_warps", partial),
+             ("tile.fragments.by_warp", lambda block, what, values: values.reshape(block.warps, block.warp)[:, 0]
               if values.size % block.warp == 0 else values[:: block.warp]), name="part_of_a_warp"),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.kernel_machine.block import BlockState
-from tessera_reference.kernel_machine.storage import GlobalStorage, SharedStorage, Storage, Uninitialised
+from tessera_reference.kernel_machine.storage import SharedStorage, Storage, Uninitialised
 from tessera_reference.numerics.array import Array
 from tessera_reference.tile.operations import Load
 
@@ -100,7 +100,7 @@ LOAD = Load.run
 
 def indexed(name: str, clause: str, description: str, offsets: Any) -> Violation:
     """Return a violation that finds elements differently."""
-    return replaced(clause, description, make, (BlockState, "offsets", offsets), name=name)
+    return replaced(clause, description, make, ("kernel_machine.block.BlockState.offsets", offsets), name=name)
 
 
 PLACES = [
@@ -109,16 +109,17 @@ PLACES = [
     indexed("by_the_whole", SPACES, "checks an access against the whole memory only", by_the_whole),
     indexed("from_the_end", SPACES, "counts a negative index from the end", from_the_end),
     indexed("inactive_too", SPACES, "checks accesses of lanes that are not active", in_every_lane),
-    replaced(SPACES, "loads one element for all lanes", make, (Load, "run", of_lane_0), name="one_for_all"),
-]
+    replaced(SPACES, "loads one element for all lanes", make, ("tile.operations.Load.run", of_lane_0),
+        name="one_for_all"),
+]  # fmt: skip
 
 CONTENTS = [
-    replaced(SPACES, "reads what nothing has written", make, (Storage, "_refuse_read", reads_anything),
-             name="unwritten_reads"),
-    replaced(SPACES, "hands back buffers that it never filled", make, (GlobalStorage, "require_written", kept),
-             name="unwritten_results"),
-    replaced(SHARED, "gives equal allocations one memory", make, (BlockState, "allocate", one_memory),
-             name="one_memory"),
-    replaced(SHARED, "keeps shared memory from block to block", make, (SharedStorage, "clear", kept),
-             name="kept_for_the_next"),
+    replaced(SPACES, "reads what nothing has written", make,
+        ("kernel_machine.storage.Storage._refuse_read", reads_anything), name="unwritten_reads"),
+    replaced(SPACES, "hands back buffers that it never filled", make,
+        ("kernel_machine.storage.GlobalStorage.require_written", kept), name="unwritten_results"),
+    replaced(SHARED, "gives equal allocations one memory", make,
+        ("kernel_machine.block.BlockState.allocate", one_memory), name="one_memory"),
+    replaced(SHARED, "keeps shared memory from block to block", make,
+        ("kernel_machine.storage.SharedStorage.clear", kept), name="kept_for_the_next"),
 ]  # fmt: skip

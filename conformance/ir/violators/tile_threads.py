@@ -11,14 +11,13 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.kernel_machine import block as blocks
 from tessera_reference.kernel_machine import block as exchange
 from tessera_reference.kernel_machine import lockstep
 from tessera_reference.kernel_machine.block import BlockState, PendingCopies
 from tessera_reference.kernel_machine.storage import EarlyRead, GlobalStorage, PartialBarrier, Race, Storage
 from tessera_reference.numerics.array import Array
 from tessera_reference.tile import operations
-from tessera_reference.tile.operations import AlongAxis, CopyAsync, For, If, LaneId, ShuffleSync
+from tessera_reference.tile.operations import CopyAsync, For, If, LaneId, ShuffleSync
 
 from .changes import nothing
 
@@ -67,8 +66,8 @@ def unseen(*faults: type[Exception], unless: Any = None) -> Any:
         return refusing
 
     return (
-        (Storage, "_refuse_read", without(Storage._refuse_read)),
-        (Storage, "_refuse_write", without(Storage._refuse_write)),
+        ("kernel_machine.storage.Storage._refuse_read", without(Storage._refuse_read)),
+        ("kernel_machine.storage.Storage._refuse_write", without(Storage._refuse_write)),
     )
 
 
@@ -113,18 +112,21 @@ BARRIERS, CLAIM, UNDER = BlockState.barrier, Storage._claim, BlockState.under
 MARK_SEEN = Storage._mark_seen
 
 MEETING = [
-    replaced(BARRIER, "drops barriers", make, (BlockState, "barrier", orders_nothing), name="dropped_barrier"),
-    replaced(SCOPE, "lets some warps pass a barrier", make, (BlockState, "barrier", by_warps), name="by_warps"),
-    replaced(SCOPE, "waits for all blocks at a barrier", make, (BlockState, "barrier", of_the_grid), name="grid_wide"),
+    replaced(BARRIER, "drops barriers", make, ("kernel_machine.block.BlockState.barrier", orders_nothing),
+        name="dropped_barrier"),
+    replaced(SCOPE, "lets some warps pass a barrier", make, ("kernel_machine.block.BlockState.barrier", by_warps),
+        name="by_warps"),
+    replaced(SCOPE, "waits for all blocks at a barrier", make,
+        ("kernel_machine.block.BlockState.barrier", of_the_grid), name="grid_wide"),
     replaced(SCOPE, "takes lanes of a warp to be in step", make, *unseen(Race, unless=in_two_warps), name="in_step"),
-    replaced(SCOPE, "sees no race of two writes of a block of one warp", make, (Storage, "_claim", claimed_by_few),
-             name="two_writes_of_a_warp"),
-    replaced(SCOPE, "sees no write after a read of what the caller left", make, (Storage, "_claim", after_the_caller),
-             name="after_the_caller"),
+    replaced(SCOPE, "sees no race of two writes of a block of one warp", make,
+        ("kernel_machine.storage.Storage._claim", claimed_by_few), name="two_writes_of_a_warp"),
+    replaced(SCOPE, "sees no write after a read of what the caller left", make,
+        ("kernel_machine.storage.Storage._claim", after_the_caller), name="after_the_caller"),
     replaced(SCOPE, "takes two readings of a lane for those of two", make,
-             (Storage, "_mark_seen", readers_are_several), name="readers_are_several"),
+             ("kernel_machine.storage.Storage._mark_seen", readers_are_several), name="readers_are_several"),
     replaced(SCOPE, "remembers the last block alone that read an element", make,
-             (GlobalStorage, "_mark_seen", last_of_the_blocks), name="last_of_the_blocks"),
+             ("kernel_machine.storage.GlobalStorage._mark_seen", last_of_the_blocks), name="last_of_the_blocks"),
 ]  # fmt: skip
 
 # Positions of threads
@@ -136,8 +138,9 @@ def lanes_of_32(self: LaneId, block: BlockState) -> Array:
 
 PLACES = [
     replaced("LANG-08.1-07", "counts blocks along z for x", make,
-             (AlongAxis, "position", property(lambda self: "zyx".index(self.axis))), name="axes_turned"),
-    replaced(SHUFFLE, "has 32 lanes in every warp", make, (LaneId, "run", lanes_of_32), name="lanes_of_32"),
+             ("tile.operations.AlongAxis.position", property(lambda self: "zyx".index(self.axis))), name="axes_turned"),
+    replaced(SHUFFLE, "has 32 lanes in every warp", make, ("tile.operations.LaneId.run", lanes_of_32),
+        name="lanes_of_32"),
 ]  # fmt: skip
 
 # Shuffles
@@ -150,7 +153,7 @@ def shuffling(source: Any) -> Any:
         sources = source(block.every_lane % block.warp, self.delta, block.warp)
         return Array(value.dtype, exchange.exchanged(block, value.values, sources, self.mask))
 
-    return (ShuffleSync, "run", run)
+    return ("tile.operations.ShuffleSync.run", run)
 
 
 def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
@@ -174,7 +177,7 @@ def shuffles(name: str, description: str, *changes: tuple[Any, str, Any]) -> Vio
 SHUFFLING = [
     shuffles("narrow", "shuffles in warps of 32", shuffling(lambda i, d, w: np.where(i % 32 + d < 32, i + d, i) % w)),
     shuffles("last_lane", "reads the last lane beyond the end", shuffling(lambda i, d, w: np.minimum(i + d, w - 1))),
-    shuffles("low_mask", "reads 32 bits of a mask", (blocks, "exchanged", low_mask)),
+    shuffles("low_mask", "reads 32 bits of a mask", ("kernel_machine.block.exchanged", low_mask)),
 ]  # fmt: skip
 
 # Copies
@@ -213,13 +216,17 @@ def copies(name: str, description: str, *changes: tuple[Any, str, Any]) -> Viola
 
 COPYING_OTHERWISE = [
     copies("early_unseen", "does not see that copied bytes are touched early", *unseen(EarlyRead)),
-    copies("wait_for_all", "shows what is waited for to other lanes", (Storage, "finish_copy", to_everybody)),
-    copies("oldest_pending", "leaves the first of three groups under way", (PendingCopies, "wait", all_but_the_oldest)),
-    copies("waits_for_none", "finishes what no group holds by a wait", (PendingCopies, "wait", anything)),
-    copies("misaligned", "copies from and to any place", (BlockState, "require_aligned", nothing)),
-    replaced("LANG-11-14", "does not see that a copy is misaligned", make, (BlockState, "require_aligned", nothing),
-             name="copy_alignment"),
-    copies("off_by_one", "is off by one at the end of a copy", (BlockState, "require_within", within_one_less)),
+    copies("wait_for_all", "shows what is waited for to other lanes",
+        ("kernel_machine.storage.Storage.finish_copy", to_everybody)),
+    copies("oldest_pending", "leaves the first of three groups under way",
+        ("kernel_machine.block.PendingCopies.wait", all_but_the_oldest)),
+    copies("waits_for_none", "finishes what no group holds by a wait",
+        ("kernel_machine.block.PendingCopies.wait", anything)),
+    copies("misaligned", "copies from and to any place", ("kernel_machine.block.BlockState.require_aligned", nothing)),
+    replaced("LANG-11-14", "does not see that a copy is misaligned", make,
+        ("kernel_machine.block.BlockState.require_aligned", nothing), name="copy_alignment"),
+    copies("off_by_one", "is off by one at the end of a copy",
+        ("kernel_machine.block.BlockState.require_within", within_one_less)),
 ]  # fmt: skip
 
 # Loops and branches

@@ -11,7 +11,7 @@ from tessera_reference.adapter import make
 from tessera_reference.ir.operation import Function
 from tessera_reference.ir.targets import TARGETS, MmaShape, Target
 from tessera_reference.numerics.formats import DType
-from tessera_reference.tile import fragments, verifier
+from tessera_reference.tile import verifier
 from tessera_reference.tile.operations import SharedAlloc
 
 from .changes import nothing
@@ -39,7 +39,7 @@ OPERATIONS = [
     overlooks("missing_sizes", "LANG-07.2-03", "that m, n or k is missing", "is missing"),
     overlooks("three_types", "LANG-07.2-03", "that fragments are of several types", "the fragments are"),
     replaced("LANG-07.2-03", "takes any accumulator that is one from its start on", make,
-        (fragments, "_require_accumulator", nothing), name="accumulator_from_its_start"),
+        ("tile.fragments._require_accumulator", nothing), name="accumulator_from_its_start"),
     overlooks("stored_operand", "LANG-07.2-03", "that an accumulator is stored as an operand", "one fragment is"),
     misreads("named_copies", "LANG-07.2-04", "does nothing for a copy that is named", r"\n *%cp = .*", ""),
     overlooks("copied_fp16", "LANG-07.2-04", "that a copy makes fp16 of bf16", "it copies bf16 to fp16"),
@@ -83,7 +83,7 @@ def turned_too(self: Target, held: DType, m: int, n: int, k: int) -> bool:
 
 def has(name: str, clause: str, description: str, has_mma: Any) -> Violation:
     """Return a violation with other matrix instructions of a target."""
-    return replaced(clause, description, make, (Target, "has_mma", has_mma), name=name)
+    return replaced(clause, description, make, ("ir.targets.Target.has_mma", has_mma), name=name)
 
 
 def more_by_one(function: Function, target: Target) -> None:
@@ -115,7 +115,7 @@ def elements(function: Function) -> int:
 
 def bounded(name: str, description: str, bound: Any) -> Violation:
     """Return a violation that computes another bound of shared memory."""
-    return replaced("LANG-07.3-04", description, make, (verifier, "shared_bound", bound), name=name)
+    return replaced("LANG-07.3-04", description, make, ("tile.verifier.shared_bound", bound), name=name)
 
 
 SIZE, BOUND = verifier._verify_shared_size, verifier.shared_bound
@@ -127,14 +127,14 @@ TARGET = [
     has("any_size", "LANG-11-15", "takes tiles of any size", any_shape),
     overlooks("other_target", "LANG-11-10", "that a kernel is made for another target", "is made for"),
     overlooks("threads", "LANG-11-15", "that a block has too many threads", "its block has"),
-    replaced("LANG-07.3-01", "does not see that a corner is misaligned", make, (verifier, "_verify_alignment", nothing),
-             name="corners"),
-    replaced("LANG-03.3-03", "takes rows of any length", make, (fragments, "ALIGNMENT", 1), name="any_rows"),
-    replaced("LANG-11-14", "aligns rows of matrices to 32 bytes", make, (fragments, "ALIGNMENT", 32),
+    replaced("LANG-07.3-01", "does not see that a corner is misaligned", make,
+        ("tile.verifier._verify_alignment", nothing), name="corners"),
+    replaced("LANG-03.3-03", "takes rows of any length", make, ("tile.fragments.ALIGNMENT", 1), name="any_rows"),
+    replaced("LANG-11-14", "aligns rows of matrices to 32 bytes", make, ("tile.fragments.ALIGNMENT", 32),
              name="rows_of_32"),
     replaced("LANG-07.3-03", "lets a byte more pass than a block has", make,
-             (verifier, "_verify_shared_size", more_by_one), name="off_by_one"),
+             ("tile.verifier._verify_shared_size", more_by_one), name="off_by_one"),
     replaced("LANG-07.3-03", "takes every target to have the memory of one", make,
-             (verifier, "_verify_shared_size", nvidia_room), name="of_one_target"),
+             ("tile.verifier._verify_shared_size", nvidia_room), name="of_one_target"),
     bounded("packed", "counts allocations without the gaps between", lambda function: sum(allocations(function))),
 ]  # fmt: skip

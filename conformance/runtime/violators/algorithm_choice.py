@@ -24,7 +24,7 @@ CHOOSE, PLAN, READ, SLICE = collectives.choose, collectives.plan, contexts.read_
 
 def choosing(clause: str, name: str, description: str, choose: Callable[..., Selection]) -> Violation:
     """Return a violation with another choice in the runtime alone."""
-    return replaced(clause, description, make, (collectives, "choose", choose), name=name)
+    return replaced(clause, description, make, ("runtime.collectives.choose", choose), name=name)
 
 
 def overriding(clause: str, name: str, description: str, change: Callable[[Overrides], Overrides]) -> Violation:
@@ -33,7 +33,7 @@ def overriding(clause: str, name: str, description: str, change: Callable[[Overr
     def read(function: str, variables: Mapping[str, str]) -> Overrides:
         return change(READ(function, variables))
 
-    return replaced(clause, description, make, (contexts, "read_overrides", read), name=name)
+    return replaced(clause, description, make, ("runtime.contexts.read_overrides", read), name=name)
 
 
 def with_arguments(change: Callable[..., tuple[Any, ...]]) -> Callable[..., Selection]:
@@ -99,8 +99,8 @@ TRACES = [
     planning_so("COLL-03.2-04", "named_passed_over", "passes over the algorithm that a rank names",
         lambda *arguments: PLAN(*arguments[:6])),
     replaced("RT-13-08", "names no algorithm in traces", make,
-        (trace, "_slice", lambda record, row: SLICE(replace(record, algorithm=None), row)), name="not_traced"),
+        ("mesh.trace._slice", lambda record, row: SLICE(replace(record, algorithm=None), row)), name="not_traced"),
     replaced("RT-13-06", "names ring in every trace", make,
-        (trace, "_slice", lambda record, row: SLICE(replace(record, algorithm=record.algorithm and "ring"), row)),
+        ("mesh.trace._slice", lambda record, row: SLICE(replace(record, algorithm=record.algorithm and "ring"), row)),
         name="ring_traced"),
 ]  # fmt: skip

@@ -19,7 +19,7 @@ PLAN, HINT, COMBINED = collectives.plan, collectives._hint, CollectiveWork._comb
 
 def planning_so(clause: str, name: str, description: str, plan: Callable[..., Selection]) -> Violation:
     """Return a violation that plans other algorithms."""
-    return replaced(clause, description, make, (collectives, "plan", plan), name=name)
+    return replaced(clause, description, make, ("runtime.collectives.plan", plan), name=name)
 
 
 def lacking(clause: str, algorithm: str, collective: str | None = None) -> Violation:
@@ -44,7 +44,13 @@ def rounding(clause: str, algorithm: str) -> Violation:
         return {rank: _other(array) for rank, array in results.items()}
 
     description = f"has other bits by {algorithm}"
-    return replaced(clause, description, make, (CollectiveWork, "_combined", combined), name=f"bits_of_{algorithm}")
+    return replaced(
+        clause,
+        description,
+        make,
+        ("runtime.collectives.CollectiveWork._combined", combined),
+        name=f"bits_of_{algorithm}",
+    )
 
 
 def _other(array: Array) -> Array:
@@ -102,7 +108,7 @@ CHOSEN = [
 
 def hinting(name: str, description: str, hint: Callable[..., str | None]) -> Violation:
     """Return a violation that uses modules' plans differently."""
-    return replaced("RT-08.1-11", description, make, (collectives, "_hint", hint), name=name)
+    return replaced("RT-08.1-11", description, make, ("runtime.collectives._hint", hint), name=name)
 
 
 def _plans(mesh: Any) -> list[Any]:

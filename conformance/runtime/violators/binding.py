@@ -21,7 +21,7 @@ def shown(clause: str, name: str, description: str, change: Callable[[Shown], Sh
     def listing(self: ReferenceAdapter, **stated: Any) -> Shown:
         return change(LISTING(self, **stated))
 
-    return replaced(clause, description, make, (ReferenceAdapter, "binding_listing", listing), name=name)
+    return replaced(clause, description, make, ("adapter.ReferenceAdapter.binding_listing", listing), name=name)
 
 
 def stated(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
@@ -30,7 +30,7 @@ def stated(clause: str, name: str, description: str, change: Callable[[Shown], S
     def listing(self: ReferenceAdapter, **arguments: Any) -> Shown:
         return LISTING(self, **change(arguments))
 
-    return replaced(clause, description, make, (ReferenceAdapter, "binding_listing", listing), name=name)
+    return replaced(clause, description, make, ("adapter.ReferenceAdapter.binding_listing", listing), name=name)
 
 
 def buffer(change: Callable[[bytes], bytes]) -> Callable[[Shown], Shown]:
@@ -94,5 +94,8 @@ def any_image(self: ReferenceAdapter, **arguments: Any) -> Shown:
 
 
 BYTES = replaced(
-    "RT-05-03", "loads a module of nothing from any bytes", make, (ReferenceAdapter, "binding_listing", any_image)
+    "RT-05-03",
+    "loads a module of nothing from any bytes",
+    make,
+    ("adapter.ReferenceAdapter.binding_listing", any_image),
 )

@@ -48,7 +48,7 @@ def reordered(clause: str, name: str, description: str, when: Callable[[LaunchWo
             arguments = backwards(executable, arguments)
         return EXECUTED(self, executable, rank, arguments)
 
-    return replaced(clause, description, BuildsOnce, (LaunchWork, "_executed", executed), name=name)
+    return replaced(clause, description, BuildsOnce, ("runtime.launches.LaunchWork._executed", executed), name=name)
 
 
 def others_queued(work: LaunchWork, executable: Executable) -> bool:
@@ -90,6 +90,7 @@ VIOLATIONS = [
     reordered("RT-06-09", "flag_lost_to_a_later_policy", "lets a later policy take back the flag of a launch",
               lambda work, executable: bool(work.flags & 1) and not context_of(work).policy.deterministic
               and bool(context_of(work).policy.allowFastMath) and not work.policy.allowFastMath),
-    replaced("RT-04.7-07", "keeps the pointer to a policy, behind which that of another context lies later", BuildsOnce,
-             (Context, "__setattr__", remembering), (LaunchWork, "_executed", by_the_last), name="pointer_kept"),
+    replaced("RT-04.7-07", "keeps the pointer to a policy, behind which that of another context lies later",
+        BuildsOnce, ("runtime.contexts.Context.__setattr__", remembering),
+        ("runtime.launches.LaunchWork._executed", by_the_last), name="pointer_kept"),
 ]  # fmt: skip

@@ -29,12 +29,14 @@ def storing(clause: str, name: str, description: str, attribute: str, value: Any
 
 def keyed(clause: str, name: str, description: str, change: Callable[[CacheKey], CacheKey]) -> Violation:
     """Return a violation that stores binaries under another key."""
-    return replaced(clause, description, make, (launches, "_key", lambda *of: change(KEY(*of))), name=name)
+    return replaced(clause, description, make, ("runtime.launches._key", lambda *of: change(KEY(*of))), name=name)
 
 
 def tuned_under(clause: str, name: str, description: str, change: Callable[[CacheKey], CacheKey]) -> Violation:
     """Return a violation that stores autotune results under another key."""
-    return replaced(clause, description, make, (collectives, "CacheKey", lambda *of: change(TUNED_KEY(*of))), name=name)
+    return replaced(
+        clause, description, make, ("runtime.collectives.CacheKey", lambda *of: change(TUNED_KEY(*of))), name=name
+    )
 
 
 # Keys
@@ -60,7 +62,7 @@ def results_never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> 
 
 KEPT = [
     replaced("RT-08.2-01", "spells directories in ASCII", make,
-        (launches, "path_named", lambda name: Path(name.encode("ascii", "replace").decode())),
+        ("runtime.launches.path_named", lambda name: Path(name.encode("ascii", "replace").decode())),
         name="ascii_directories"),
     storing("RT-08.2-02", "results_never_found", "finds no autotune results", "get", results_never_found),
 ]  # fmt: skip
@@ -147,7 +149,7 @@ POLICIES = [
         for switch in ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
     ),
     replaced("RT-08.2-06", "shares what a module compiled among policies", make,
-             (CodeCache, "executable", shared_among_policies), name="shared_among_policies"),
+             ("runtime.launches.CodeCache.executable", shared_among_policies), name="shared_among_policies"),
 ]  # fmt: skip
 
 
@@ -160,7 +162,7 @@ def trusting(name: str, description: str, accepts: Callable[[bytes], bytes]) -> 
     def read(content: bytes) -> CacheEntry:
         return ENTRY(accepts(content))
 
-    return replaced("RT-19.A-11", description, make, (cache, "entry_of_bytes", read), name=name)
+    return replaced("RT-19.A-11", description, make, ("abi.cache.entry_of_bytes", read), name=name)
 
 
 def with_checksum(content: bytes) -> bytes:
@@ -183,7 +185,7 @@ def all_but_the_last(tags: CacheTags) -> tuple[str, str]:
 
 VALIDATION = [
     replaced("RT-08.2-05", "compares all but the last character of an ABI hash", make,
-             (cache, "_identity", all_but_the_last), name="all_but_the_last"),
+             ("abi.cache._identity", all_but_the_last), name="all_but_the_last"),
     trusting("no_checksum", "does not look at the checksum", with_checksum),
     trusting("trailing_bytes", "ignores bytes behind an entry", lambda content: content[:-1] if content[-1:] == b"\0"
              and len(content) > 1 else content),

@@ -61,9 +61,9 @@ KEYS = [
     keyed("RT-08.2-01", "last_dtype", "keeps one binary for all dtypes but the last", lambda key:
           replace(key, dtype=key.dtype[-1:], kernel=key.kernel[0])),
     replaced("RT-04.5-17", "runs the program made for the same first extent", make,
-             (CodeCache, "executable", by_first_extent), name="by_first_extent"),
+             ("runtime.launches.CodeCache.executable", by_first_extent), name="by_first_extent"),
     replaced("RT-08.2-01", "runs the program made first for as many elements", make,
-             (CodeCache, "executable", by_size), name="by_size"),
+             ("runtime.launches.CodeCache.executable", by_size), name="by_size"),
     replaced("RT-08.2-02", "keeps one autotune result for all collectives in one file", make,
-             (cache, "entry_name", whatever_collective), name="whatever_collective"),
+             ("abi.cache.entry_name", whatever_collective), name="whatever_collective"),
 ]  # fmt: skip

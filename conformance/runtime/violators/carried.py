@@ -28,7 +28,7 @@ READ, COMBINED = messages.read_descriptor, CollectiveWork._combined
 
 def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
     """Return a violation that changes the reported descriptor."""
-    return replaced(clause, description, make, (runtime, "_carried", lambda of: change(SHOWN(of))), name=name)
+    return replaced(clause, description, make, ("adapter.runtime._carried", lambda of: change(SHOWN(of))), name=name)
 
 
 def kept(clause: str, name: str, description: str, owner: Any, attach: Callable[..., Carried]) -> Violation:
@@ -96,7 +96,7 @@ def combined(name: str, description: str, change: Callable[[Tree | None], Tree |
     def reduced(*of: Any, tree: Tree | None) -> Any:
         return REDUCED(*of, tree=change(tree))
 
-    return replaced("RT-11-02", description, make, (collectives, "reduced", reduced), name=name)
+    return replaced("RT-11-02", description, make, ("runtime.collectives.reduced", reduced), name=name)
 
 
 HEEDED = [
@@ -114,7 +114,7 @@ def begins(
     clause: str, name: str, description: str, source: Callable[[launches.LaunchWork], RandomSource]
 ) -> Violation:
     """Return a violation whose launches begin their random numbers elsewhere."""
-    return replaced(clause, description, make, (launches.LaunchWork, "_source", property(source)), name=name)
+    return replaced(clause, description, make, ("runtime.launches.LaunchWork._source", property(source)), name=name)
 
 
 def wrapped(name: str) -> Callable[[Shown], Descriptor]:
@@ -135,16 +135,15 @@ def under_the_policy_of_now(work: Work, stream: Stream) -> Work:
 CARRIES, ON = GraphWork.carries, Work.on
 REPLAYED = [
     replaced("RT-11-01", "replays a graph under the policy that is set then", make,
-             (Work, "on", under_the_policy_of_now), name="policy_of_the_replay"),
+             ("runtime.streams.Work.on", under_the_policy_of_now), name="policy_of_the_replay"),
 ]  # fmt: skip
 
 DRAWN = [
-    replaced("RT-11-03", "draws from seed 0 where ranks meet", make,
-        (executables, "execute_on_mesh", lambda *arguments, source, **options: ON_MESH(*arguments, **options)),
-        name="seed_where_ranks_meet"),
+    replaced("RT-11-03", "draws from seed 0 where ranks meet", make, ("compilation.executables.execute_on_mesh",
+        lambda *arguments, source, **options: ON_MESH(*arguments, **options)), name="seed_where_ranks_meet"),
     *(
         replaced(clause, f"takes the low 64 bits of any {name}", make,
-                 (messages, "read_descriptor", wrapped(name)), name=f"{name}_wrapped")
+                 ("adapter.messages.read_descriptor", wrapped(name)), name=f"{name}_wrapped")
         for clause, name in (("RT-11-03", "seed"), ("RT-11-04", "stream"))
     ),
     begins("RT-11-03", "launch_seed_low_word", "launches programs with the low word of the seed",
@@ -153,6 +152,7 @@ DRAWN = [
            lambda work: RandomSource(work.descriptor.seed, 0)),
     begins("RT-11-03", "launch_seed_of_the_context", "draws by the descriptor that is set when the launch runs",
            lambda work: RandomSource(work.stream.mesh.context.descriptor.seed, work.descriptor.stream)),
-    replaced("RT-11-03", "lets the descriptor's seed replace what an operation names", make, (composites, "source_of",
+    replaced("RT-11-03", "lets the descriptor's seed replace what an operation names", make,
+        ("graph.composites.source_of",
         lambda draw, env: (env.seed or draw.seed or 0, composites.stream_of(draw.stream, env))), name="seed_over_all"),
 ]  # fmt: skip

@@ -61,7 +61,12 @@ def grouping(clause: str, name: str, description: str, groups: Callable[[MeshAxe
         return next(tuple(group) for group in groups(self, axis) if rank in group)
 
     return replaced(
-        clause, description, BuildsOnce, (MeshAxes, "groups", groups), (MeshAxes, "group_of", group_of), name=name
+        clause,
+        description,
+        BuildsOnce,
+        ("mesh.topology.MeshAxes.groups", groups),
+        ("mesh.topology.MeshAxes.group_of", group_of),
+        name=name,
     )
 
 

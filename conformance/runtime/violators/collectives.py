@@ -226,7 +226,9 @@ def numpys(op: str, dtype: str, reduce: Callable[[Any], Any]) -> Violation:
         return EXTREME(operation, x)
 
     description = f"lets numpy find the {op} of {dtype}"
-    return replaced(REDUCTIONS[op], description, make, (reductions, "extreme", extreme), name=f"{op}_of_{dtype}")
+    return replaced(
+        REDUCTIONS[op], description, make, ("numerics.reductions.extreme", extreme), name=f"{op}_of_{dtype}"
+    )
 
 
 EXTREME = reductions.extreme

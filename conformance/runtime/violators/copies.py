@@ -69,4 +69,4 @@ CHANGED = [
 ]
 
 EVERY_RANK = replaced("RT-04.4-19", "copies to the host from one rank after the other", BuildsOnce,
-                      (CopyWork, "run", CopyWork._copied), name="every_rank")  # fmt: skip
+                      ("runtime.streams.CopyWork.run", CopyWork._copied), name="every_rank")  # fmt: skip

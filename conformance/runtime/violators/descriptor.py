@@ -28,7 +28,7 @@ def shown(clause: str, name: str, description: str, change: Callable[[Shown], Sh
         answer = EVALUATE(self, **launch)
         return answer | {"descriptor": change(answer["descriptor"])}
 
-    return changed(clause, name, description, (ReferenceAdapter, "numerics_evaluate", evaluate))
+    return changed(clause, name, description, ("adapter.ReferenceAdapter.numerics_evaluate", evaluate))
 
 
 def without(name: str) -> Callable[[Shown], Shown]:
@@ -57,7 +57,7 @@ def heeded(clause: str, name: str, description: str, change: Callable[[Descripto
     def attributes(descriptor: Descriptor, operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
         return under(change(descriptor), operation, given)
 
-    return changed(clause, name, description, (numerics, "_under", attributes))
+    return changed(clause, name, description, ("adapter.numerics._under", attributes))
 
 
 def fold_for_ring(descriptor: Descriptor) -> Descriptor:
@@ -87,5 +87,6 @@ def short_accepted(self: Tree, n: int) -> None:
 
 
 REFUSED = [
-    changed("RT-11-02", "short_tree", "reduces what a tree names", (Tree, "require_leaves", short_accepted)),
+    changed("RT-11-02", "short_tree", "reduces what a tree names",
+        ("numerics.trees.Tree.require_leaves", short_accepted)),
 ]  # fmt: skip

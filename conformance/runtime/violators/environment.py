@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.adapter import make
-from tessera_reference.runtime import calls, contexts
+from tessera_reference.runtime import contexts
 from tessera_reference.runtime.contexts import Context, Environment
 from tessera_reference.runtime.launches import CodeCache
 from tessera_reference.runtime.state import Line, Log
@@ -25,7 +25,7 @@ def reading(clause: str, name: str, description: str, change: Callable[[Environm
     def read(variables: Mapping[str, str]) -> Environment:
         return change(READ(variables))
 
-    return replaced(clause, description, make, (calls, "read_environment", read), name=name)
+    return replaced(clause, description, make, ("runtime.calls.read_environment", read), name=name)
 
 
 def finding(
@@ -36,7 +36,7 @@ def finding(
     def read(variables: Mapping[str, str]) -> Environment:
         return READ(change(variables))
 
-    return replaced(clause, description, make, (calls, "read_environment", read), name=name)
+    return replaced(clause, description, make, ("runtime.calls.read_environment", read), name=name)
 
 
 def without(name: str) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
@@ -76,7 +76,7 @@ FOUND = [
 
 def chosen(name: str, description: str, change: Callable[[Context], NumericsPolicy]) -> Violation:
     """Return a violation that changes the policy that a context gets from the environment."""
-    return replaced("RT-19.C-01", description, make, (Context, "default", change), name=name)
+    return replaced("RT-19.C-01", description, make, ("runtime.contexts.Context.default", change), name=name)
 
 
 DEFAULT = Context.default
@@ -119,7 +119,7 @@ def last_store(self: CodeCache, context: Context) -> Any:
 
 def governing(name: str, description: str, govern: Callable[..., NumericsPolicy]) -> Violation:
     """Return a violation with another order of precedence of policy sources."""
-    return replaced("RT-19.C-02", description, make, (Context, "governing", govern), name=name)
+    return replaced("RT-19.C-02", description, make, ("runtime.contexts.Context.governing", govern), name=name)
 
 
 def _with(policy: NumericsPolicy, flag: bool) -> NumericsPolicy:
@@ -150,10 +150,10 @@ PRECEDENCE = [
     governing("environment_over_modules", "lets the environment win over modules", environment_over_modules),
     governing("flag_last", "lets the context's policy win over the flag", flag_last),
     governing("merged", "is deterministic where any source asks for it", merged),
-    replaced("RT-19.C-03", "writes nothing to the directory", make, (CodeCache, "store", never_stored),
+    replaced("RT-19.C-03", "writes nothing to the directory", make, ("runtime.launches.CodeCache.store", never_stored),
              name="never_stored"),
-    replaced("RT-19.C-03", "goes on with a directory that is unset", make, (CodeCache, "store", last_store),
-             name="last_store"),
+    replaced("RT-19.C-03", "goes on with a directory that is unset", make,
+        ("runtime.launches.CodeCache.store", last_store), name="last_store"),
 ]  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def all_levels(self: Log, level: str, text: str) -> None:
 
 
 LOGGED = [
-    replaced("RT-19.C-05", "logs everything always", make, (Log, "note", all_levels), name="all_levels"),
+    replaced("RT-19.C-05", "logs everything always", make, ("runtime.state.Log.note", all_levels), name="all_levels"),
     reading("RT-19.C-04", "always_tuned", "tunes although it is told not to", lambda found: found if found.autotune
             is None else replace(found, autotune=True)),
     reading("RT-19.C-04", "never_tuned", "does not tune although it is told to", lambda found: found if found.autotune

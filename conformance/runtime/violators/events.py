@@ -120,7 +120,7 @@ def ended_by_a_record(self: Stream, work: Work) -> None:
 
 def joining(name: str, description: str, attribute: str, substitute: Any) -> Violation:
     """Return a violation whose streams wait for several others, and forget one of them."""
-    substitutions = (Stream, attribute, substitute), (WaitWork, "run", unless_ended)
+    substitutions = (Stream, attribute, substitute), ("runtime.streams.WaitWork.run", unless_ended)
     return replaced("RT-12-03", description, BuildsOnce, *substitutions, name=name)
 
 

@@ -19,7 +19,7 @@ def explaining(clause: str, name: str, description: str, change: Callable[[Found
         found = EXPLAIN(self, module=module)
         return found | {"explanation": change(found["explanation"])}
 
-    return replaced(clause, description, make, (ReferenceAdapter, "runtime_tessxExplain", explain), name=name)
+    return replaced(clause, description, make, ("adapter.ReferenceAdapter.runtime_tessxExplain", explain), name=name)
 
 
 def telling(clause: str, name: str, description: str, change: Callable[[str], str]) -> Violation:
@@ -29,7 +29,7 @@ def telling(clause: str, name: str, description: str, change: Callable[[str], st
         found = EXPLAIN(self, module=module)
         return found | {"text": change(found["text"])}
 
-    return replaced(clause, description, make, (ReferenceAdapter, "runtime_tessxExplain", explain), name=name)
+    return replaced(clause, description, make, ("adapter.ReferenceAdapter.runtime_tessxExplain", explain), name=name)
 
 
 def tiles(change: Callable[[Found], Found]) -> Callable[[Found], Found]:

@@ -16,7 +16,7 @@ FAIL, ENQUEUE, SYNCHRONIZE, WAIT = Stream.fail, Stream.enqueue, Stream.synchroni
 
 def sync(clause: str, name: str, description: str, synchronize: Any) -> Violation:
     """Return a violation with another synchronization."""
-    return replaced(clause, description, BuildsOnce, (Stream, "synchronize", synchronize), name=name)
+    return replaced(clause, description, BuildsOnce, ("runtime.streams.Stream.synchronize", synchronize), name=name)
 
 
 def others(stream: Stream) -> Iterator[Stream]:
@@ -71,14 +71,14 @@ def gone_with_new_work(self: Stream, work: Work) -> None:
 
 
 KEPT = [
-    replaced("RT-07-07", "loses an error of the last rank alone", BuildsOnce, (Stream, "fail", not_of_the_last_rank),
-             name="not_of_the_last_rank"),
+    replaced("RT-07-07", "loses an error of the last rank alone", BuildsOnce,
+        ("runtime.streams.Stream.fail", not_of_the_last_rank), name="not_of_the_last_rank"),
     replaced("RT-07-07", "loses errors of ranks between the first and the last", BuildsOnce,
-             (Stream, "fail", not_of_others), name="not_of_others"),
+             ("runtime.streams.Stream.fail", not_of_others), name="not_of_others"),
     replaced("RT-07-07", "forgets an error when a stream that is done gets new work", BuildsOnce,
-             (Stream, "enqueue", gone_with_new_work), name="gone_with_new_work"),
-    replaced("RT-06-06", "keeps one error for all streams of a mesh", BuildsOnce, (Stream, "fail", one_slot),
-             name="one_slot"),
+             ("runtime.streams.Stream.enqueue", gone_with_new_work), name="gone_with_new_work"),
+    replaced("RT-06-06", "keeps one error for all streams of a mesh", BuildsOnce,
+        ("runtime.streams.Stream.fail", one_slot), name="one_slot"),
     sync("RT-07-07", "kind_of_the_first", "reports every error with the status of the first stream's",
          kind_of_the_first),
     answering("RT-07-07", "with_the_destroyed", "forgets the errors of a mesh with a stream that is destroyed",

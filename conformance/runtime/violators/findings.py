@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tessera_conformance.strength import replaced
-from tessera_reference.runtime.machine import Order
-from tessera_reference.runtime.streams import GraphWork
 
 from .changes import BuildsOnce, Call, Given, answering
 
@@ -42,9 +40,9 @@ FOUND = [
     ),
     answering("RT-04.4-14", "told_once", "tells findings once", "tessxFindings", told_once),
     replaced("RT-04.4-18", "finds accesses unordered that an event orders", BuildsOnce,
-        (Order, "wait", lambda order, recorded, stream: None), name="events_unseen"),
+        ("runtime.machine.Order.wait", lambda order, recorded, stream: None), name="events_unseen"),
     replaced("RT-04.4-18", "finds accesses unordered that a synchronization orders", BuildsOnce,
-        (Order, "synchronize", lambda order, stream: None), name="synchronizations_unseen"),
+        ("runtime.machine.Order.synchronize", lambda order, stream: None), name="synchronizations_unseen"),
     replaced("RT-04.4-18", "sees the accesses of a replay's first node alone", BuildsOnce,
-        (GraphWork, "accesses", lambda work: work.works[0].accesses()), name="first_node_of_a_replay"),
+        ("runtime.streams.GraphWork.accesses", lambda work: work.works[0].accesses()), name="first_node_of_a_replay"),
 ]  # fmt: skip

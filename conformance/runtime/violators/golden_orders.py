@@ -62,7 +62,7 @@ def latest(self: collectives.CollectiveWork, *arguments: Any) -> Any:
 COMBINED = collectives.CollectiveWork._combined
 STABLE = [
     changed("RT-04.7-02", "uncompensated", "adds pairwise where Kahan's sum is selected",
-            (numerics, "evaluate", uncompensated)),
+            ("adapter.numerics.evaluate", uncompensated)),
     reordered("RT-04.7-02", "launched_sums", "adds launched sums from the last term on where they are to be stable",
               is_stable_sum),
 ]  # fmt: skip

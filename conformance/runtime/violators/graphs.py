@@ -28,7 +28,7 @@ def capturing(clause: str, name: str, description: str, attribute: str, value: A
 
 def replaying(clause: str, name: str, description: str, run: Any) -> Violation:
     """Return a violation with another replay."""
-    return replaced(clause, description, make, (GraphWork, "run", run), name=name)
+    return replaced(clause, description, make, ("runtime.streams.GraphWork.run", run), name=name)
 
 
 # The captured work
@@ -51,9 +51,9 @@ def every_stream(state: State, work: LaunchWork) -> None:
 
 CAPTURED = [
     replaced("RT-06-11", "captures only launches without another flag", make,
-             (calls, "queue_launch", flags_that_differ), name="flags_that_differ"),
+             ("runtime.calls.queue_launch", flags_that_differ), name="flags_that_differ"),
     replaced("RT-06-11", "lets every stream of the mesh capture with the first", make,
-             (calls, "queue_launch", every_stream), name="every_stream"),
+             ("runtime.calls.queue_launch", every_stream), name="every_stream"),
 ]  # fmt: skip
 
 
@@ -194,6 +194,7 @@ async def nodes_as_chosen(self: GraphWork, rank: int) -> None:
 
 
 DETERMINISTIC = [
-    replaced("RT-12-09", "now and then replays with other bits", make, (LaunchWork, "run", drifting), name="drifting"),
+    replaced("RT-12-09", "now and then replays with other bits", make, ("runtime.launches.LaunchWork.run", drifting),
+        name="drifting"),
     replaying("RT-12-09", "nodes_as_chosen", "orders nodes as concurrency has it", nodes_as_chosen),
 ]  # fmt: skip

@@ -75,7 +75,7 @@ def governing(change: Callable[..., Any]) -> tuple[Any, str, Any]:
     def policy(self: Context, module: Any = None, deterministic_launch: bool = False) -> Any:
         return change(right, self, module, deterministic_launch)
 
-    return (Context, "governing", policy)
+    return ("runtime.contexts.Context.governing", policy)
 
 
 def sticking(right: Any, self: Context, module: Any, flag: bool) -> Any:
@@ -98,7 +98,7 @@ def varying(bound: Callable[[LaunchWork], bool]) -> tuple[Any, str, Any]:
             return written
         return {name: nudged(array) for name, array in written.items()}
 
-    return (LaunchWork, "_executed", executed)
+    return ("runtime.launches.LaunchWork._executed", executed)
 
 
 def nudged(array: Array) -> Array:

@@ -187,5 +187,5 @@ def without_sign(entry: KernelEntry, scalars: Mapping[str, Array]) -> dict[str, 
 
 EXTENTS = launches.extents_of
 without_signs = replaced(
-    "RT-19.A-01", "takes a negative extent without its sign", BuildsOnce, (calls, "extents_of", without_sign)
+    "RT-19.A-01", "takes a negative extent without its sign", BuildsOnce, ("runtime.calls.extents_of", without_sign)
 )

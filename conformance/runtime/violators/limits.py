@@ -7,8 +7,6 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.compilation.executables import ProgramExecutable
-from tessera_reference.runtime import launches
 from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.contexts import Fault, FaultPlan
 from tessera_reference.runtime.launches import LaunchWork
@@ -21,7 +19,9 @@ RIGHT = Stream._require_within_limit
 
 def counting(name: str, description: str, require: Callable[[Stream, Any], None]) -> Violation:
     """Return a violation whose streams compare their work with the limit differently."""
-    return replaced("RT-15-03", description, BuildsOnce, (Stream, "_require_within_limit", require), name=name)
+    return replaced(
+        "RT-15-03", description, BuildsOnce, ("runtime.streams.Stream._require_within_limit", require), name=name
+    )
 
 
 def unless(kind: type) -> Callable[[Stream, Any], None]:
@@ -71,15 +71,17 @@ def any_kernel(plan: FaultPlan, kernel: str) -> tuple[Fault, ...]:
 
 
 FAULTS = [
-    replaced("RT-07-07", "lets every kernel trap", BuildsOnce, (FaultPlan, "of_launch", any_kernel), name="any_kernel"),
-    replaced("RT-19.A-04", "lets no kernel trap", BuildsOnce, (FaultPlan, "of_launch", lambda plan, kernel: ()),
-        name="no_trap"),
+    replaced("RT-07-07", "lets every kernel trap", BuildsOnce, ("runtime.contexts.FaultPlan.of_launch", any_kernel),
+        name="any_kernel"),
+    replaced("RT-19.A-04", "lets no kernel trap", BuildsOnce,
+        ("runtime.contexts.FaultPlan.of_launch", lambda plan, kernel: ()), name="no_trap"),
     replaced("RT-19.A-02", "finds memory where there is to be none", BuildsOnce,
-        (FaultPlan, "of_allocation", lambda plan: False), name="memory_anyway"),
-    replaced("RT-07-07", "passes over a cut link", BuildsOnce, (FaultPlan, "cut", lambda plan, mesh: ()),
-        name="link_ignored"),
+        ("runtime.contexts.FaultPlan.of_allocation", lambda plan: False), name="memory_anyway"),
+    replaced("RT-07-07", "passes over a cut link", BuildsOnce,
+        ("runtime.contexts.FaultPlan.cut", lambda plan, mesh: ()), name="link_ignored"),
     replaced("RT-19.A-04", "passes over a cut link where ranks meet in a kernel", BuildsOnce,
-        (launches, "require_connected", lambda work, groups: None), name="link_ignored_by_kernels"),
+        ("runtime.launches.require_connected", lambda work, groups: None), name="link_ignored_by_kernels"),
     replaced("RT-07-07", "lets a cut link fail every kernel whose ranks meet", BuildsOnce,
-        (ProgramExecutable, "groups_met", lambda self: [tuple(range(8))]), name="link_needed_by_all"),
+        ("compilation.executables.ProgramExecutable.groups_met", lambda self: [tuple(range(8))]),
+        name="link_needed_by_all"),
 ]  # fmt: skip

@@ -26,9 +26,9 @@ def among_few(self: AddressRange, size: int, function: str) -> int:
 PLACE = AddressRange.place
 ALLOCATED = [
     replaced("RT-04.4-14", "gives the last memory again where there are 500 allocations", BuildsOnce,
-        (AddressRange, "place", among_few), name="few_allocations"),
+        ("mesh.memory.AddressRange.place", among_few), name="few_allocations"),
     replaced("RT-04.4-14", "has one storage for all ranks", BuildsOnce,
-        (Allocation, "copy_of", lambda allocation, rank: 0), name="one_storage"),
+        ("mesh.memory.Allocation.copy_of", lambda allocation, rank: 0), name="one_storage"),
 ]  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def first_account(self: Capacity, allocation: Allocation) -> None:
 ROOM = Capacity.require_on_devices
 DEVICES = [
     replaced("RT-19.A-02", "asks the first device of a mesh for room", BuildsOnce,
-             (Capacity, "require_on_devices", first_device), name="room_on_the_first"),
+             ("mesh.memory.Capacity.require_on_devices", first_device), name="room_on_the_first"),
     replaced("RT-04.4-15", "gives memory back on the first device of a mesh", BuildsOnce,
-             (Capacity, "give_back", first_account), name="back_on_the_first"),
+             ("mesh.memory.Capacity.give_back", first_account), name="back_on_the_first"),
 ]  # fmt: skip

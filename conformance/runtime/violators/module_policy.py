@@ -25,7 +25,7 @@ VERIFY, REQUIRE = calls.verify, Context.require_policy
 
 def verifying(clause: str, name: str, description: str, verify: Callable[..., None]) -> Violation:
     """Return a violation that checks signatures differently."""
-    return replaced(clause, description, make, (calls, "verify", verify), name=name)
+    return replaced(clause, description, make, ("runtime.calls.verify", verify), name=name)
 
 
 def unsigned_accepted(image: bytes, keys: Any) -> None:
@@ -66,7 +66,7 @@ SIGNED = [
 
 def requiring(clause: str, name: str, description: str, require: Callable[..., None]) -> Violation:
     """Return a violation that changes the policy required of work."""
-    return replaced(clause, description, make, (Context, "require_policy", require), name=name)
+    return replaced(clause, description, make, ("runtime.contexts.Context.require_policy", require), name=name)
 
 
 def fast_launches(self: Context, function: str, policy: Any) -> None:

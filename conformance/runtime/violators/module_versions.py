@@ -7,7 +7,6 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.abi.fatbin import image as reader
 from tessera_reference.abi.fatbin.image import HEADER, Header
 from tessera_reference.abi.status import ABI_VERSION, AbiVersion
 
@@ -19,7 +18,7 @@ Compatible = Callable[[AbiVersion, AbiVersion], bool]
 
 def loading(clause: str, name: str, description: str, compatible: Compatible) -> Violation:
     """Return a violation that loads modules of other versions."""
-    return replaced(clause, description, BuildsOnce, (reader, "is_compatible", compatible), name=name)
+    return replaced(clause, description, BuildsOnce, ("abi.fatbin.image.is_compatible", compatible), name=name)
 
 
 class AtVersion12(BuildsOnce):
@@ -36,7 +35,7 @@ def loading_at_1_2(name: str, description: str, minors: tuple[int, ...]) -> Viol
     def compatible(module: AbiVersion, runtime: AbiVersion) -> bool:
         return module[0] == 1 and module[1] in minors
 
-    return replaced("RT-16-03", description, AtVersion12, (reader, "is_compatible", compatible), name=name)
+    return replaced("RT-16-03", description, AtVersion12, ("abi.fatbin.image.is_compatible", compatible), name=name)
 
 
 VERSIONS = [

@@ -92,7 +92,7 @@ def found(name: str, description: str, matches: Any) -> Violation:
             (kernel for kernel in module.fatbin.metadata.kernels if matches(module, kernel.name, expected)), None
         )
 
-    return replaced("RT-04.5-16", description, BuildsOnce, (LoadedModule, "entry", entry), name=name)
+    return replaced("RT-04.5-16", description, BuildsOnce, ("runtime.launches.LoadedModule.entry", entry), name=name)
 
 
 def names(module: LoadedModule) -> list[str]:
@@ -108,6 +108,6 @@ def among_sixteen(self: LoadedModule, name: str) -> Any:
 ENTRY = LoadedModule.entry
 FOUND = [
     replaced("RT-04.5-16", "takes the 16th kernel of a module for those behind it", BuildsOnce,
-        (LoadedModule, "entry", among_sixteen), name="sixteen_kernels"),
+        ("runtime.launches.LoadedModule.entry", among_sixteen), name="sixteen_kernels"),
     found("any_case", "does not tell capitals apart", lambda module, name, expected: name.lower() == expected.lower()),
 ]  # fmt: skip

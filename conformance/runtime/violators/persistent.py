@@ -59,14 +59,14 @@ def persistent_since(state: State, work: LaunchWork) -> None:
 
 def launched(name: str, description: str, value: Any) -> Any:
     """Return a violation whose launches become persistent differently."""
-    return replaced("RT-15-04", description, make, (calls, "queue_launch", value), name=name)
+    return replaced("RT-15-04", description, make, ("runtime.calls.queue_launch", value), name=name)
 
 
 OTHERWISE = [
     replaced("RT-06-13", "tells of persistent kernels that have ended", make,
-             (Stream, "end_residents", forgets_to_end), name="forgets_to_end"),
+             ("runtime.streams.Stream.end_residents", forgets_to_end), name="forgets_to_end"),
     replaced("RT-06-13", "takes more persistent kernels than a device can hold beside other work", make,
-             (calls, "require_place", lambda *of: None), name="no_room_left"),
+             ("runtime.calls.require_place", lambda *of: None), name="no_room_left"),
     launched("persistent_quick", "keeps kernels resident that ask for low latency", persistent_quick),
     launched("persistent_since", "keeps a kernel resident that was persistent before", persistent_since),
 ]  # fmt: skip

@@ -50,9 +50,9 @@ def counting(
 
 BY_LAUNCHES = [
     changed("RT-04.7-04", "goes_on_by_launches", "draws on where the launch before ended",
-        (LaunchWork, "_executed", counting),
-        (random, "words", lambda seed, stream, first, count: WORDS(seed, stream + LAUNCHES["before"], first, count)),
-        (random, "words_at", lambda seed, stream, places: WORDS_AT(seed, stream + LAUNCHES["before"], places))),
+        ("runtime.launches.LaunchWork._executed", counting), ("numerics.random.words",
+        lambda seed, stream, first, count: WORDS(seed, stream + LAUNCHES["before"], first, count)),
+        ("numerics.random.words_at", lambda seed, stream, places: WORDS_AT(seed, stream + LAUNCHES["before"], places))),
 ]  # fmt: skip
 
 
@@ -61,7 +61,7 @@ BY_LAUNCHES = [
 
 def worded(name: str, description: str, words: Words, clause: str = "RT-04.7-04") -> Violation:
     """Return a violation with other words; `words` takes seed, stream, the first word and their number."""
-    return changed(clause, name, description, (random, "words", words))
+    return changed(clause, name, description, ("numerics.random.words", words))
 
 
 GENERATOR = {"given_out": 0}
@@ -94,7 +94,7 @@ def spread(name: str, description: str, compute: Callable[[Values, int], Values]
         word = WORDS(seed, stream, offset, prod(shape)).reshape(tuple(shape)).astype(np.float64)
         return Array(kind, round_to(np.asarray(compute(word, kind.storage.fraction_bits + 1)), kind))
 
-    return changed("RT-04.7-04", name, description, (random, "uniform", uniform))
+    return changed("RT-04.7-04", name, description, ("numerics.random.uniform", uniform))
 
 
 def leading(word: Values, bits: int) -> Values:
@@ -113,7 +113,8 @@ def words_exchanged(seed: int, stream: int, shape: Sequence[int], kind: DType, o
 UNIFORMS = [
     spread("low_bits", "takes the low bits of words", lambda word, bits: word % 2.0**bits * 2.0**-bits),
     spread("twenty_four_bits", "rounds numbers of 24 bits", lambda word, bits: np.floor(word * 2.0**-8) * 2.0**-24),
-    changed("RT-04.7-04", "words_exchanged", "exchanges the words of fp64", (random, "uniform", words_exchanged)),
+    changed("RT-04.7-04", "words_exchanged", "exchanges the words of fp64",
+        ("numerics.random.uniform", words_exchanged)),
 ]  # fmt: skip
 
 
@@ -129,7 +130,7 @@ def distributed(name: str, description: str, compute: Callable[[Values, Values],
             values = compute(first.astype(np.float64), second.astype(np.float64))
         return Array(kind, round_to(np.asarray(values), kind))
 
-    return changed("RT-04.7-04", name, description, (random, "normal", normal))
+    return changed("RT-04.7-04", name, description, ("numerics.random.normal", normal))
 
 
 def radius(u1: Values) -> Values:
@@ -159,7 +160,7 @@ def masked(name: str, description: str, keeps: Callable[[Values, float], Values]
         word = WORDS(seed, stream, offset, prod(shape)).reshape(tuple(shape)).astype(np.uint64)
         return Array(DTYPES["bool"], np.asarray(keeps(word, rate)))
 
-    return changed("RT-04.7-04", name, description, (random, "dropout_mask", mask))
+    return changed("RT-04.7-04", name, description, ("numerics.random.dropout_mask", mask))
 
 
 def dropped(name: str, description: str, compute: Callable[[Array, float, Values], Values]) -> Violation:
@@ -170,7 +171,7 @@ def dropped(name: str, description: str, compute: Callable[[Array, float, Values
         with np.errstate(all="ignore"):
             return Array(x.dtype, round_to(np.asarray(compute(x, rate, keeps)), x.dtype))
 
-    return changed("RT-04.7-04", name, description, (random, "dropout", dropout))
+    return changed("RT-04.7-04", name, description, ("numerics.random.dropout", dropout))
 
 
 def share(x: Array, rate: float) -> Values:

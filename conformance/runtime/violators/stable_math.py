@@ -46,8 +46,8 @@ def unstable(clause: str, name: str, description: str, operation: str, when: Whe
         clause,
         description,
         BuildsOnce,
-        (LaunchWork, "_executed", executed),
-        (calls, "_executable", with_text),
+        ("runtime.launches.LaunchWork._executed", executed),
+        ("runtime.calls._executable", with_text),
         name=name,
     )
 

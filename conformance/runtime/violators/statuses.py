@@ -72,4 +72,4 @@ def unharmed(work: LaunchWork, *arguments: Any) -> Any:
 RIGHT = LaunchWork._executed
 
 UNHARMED = replaced("RT-19.A-04", "ends a kernel quietly where it fails", BuildsOnce,
-                    (LaunchWork, "_executed", unharmed), name="unharmed")  # fmt: skip
+                    ("runtime.launches.LaunchWork._executed", unharmed), name="unharmed")  # fmt: skip

@@ -28,7 +28,7 @@ def queued_by_few(self: Stream, work: Work) -> None:
 ENQUEUE = Stream.enqueue
 CREATED = [
     replaced("RT-04.3-11", "drops the work of the streams of a mesh behind the 32nd", BuildsOnce,
-        (Stream, "enqueue", queued_by_few), name="few_streams"),
+        ("runtime.streams.Stream.enqueue", queued_by_few), name="few_streams"),
     answering("RT-04.3-11", "one_a_mesh", "has one stream a mesh", "tessStreamCreate", one_a_mesh),
     answering("RT-04.3-11", "null_stream", "gives a stream that is NULL", "tessStreamCreate", null("stream")),
     refusing("RT-04.3-11", "few_priorities", "knows priorities from -5 to 5", "tessStreamCreate",

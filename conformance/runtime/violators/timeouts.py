@@ -109,4 +109,6 @@ LOW_LATENCY_REFUSED = refusing(
     lambda given: bool(given["cfg"]["flags"] & LaunchFlag.TESS_LAUNCH_LOW_LATENCY),
     INVALID,
 )
-LOW_LATENCY = replaced("RT-06-14", "forgets launches that ask for low latency", make, (calls, "queue_launch", dropped))
+LOW_LATENCY = replaced(
+    "RT-06-14", "forgets launches that ask for low latency", make, ("runtime.calls.queue_launch", dropped)
+)

@@ -13,7 +13,6 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.mesh import trace
 from tessera_reference.mesh.trace import Profiler, Record
-from tessera_reference.runtime import calls
 from tessera_reference.runtime.contexts import Context
 from tessera_reference.runtime.streams import Work
 
@@ -25,7 +24,7 @@ SLICE, FLOW, ADD, WRITE = trace._slice, trace._flow, Profiler.add, trace.write_t
 
 def sliced(clause: str, name: str, description: str, change: Callable[[Event], Event]) -> Violation:
     """Return a violation that changes slices."""
-    return replaced(clause, description, make, (trace, "_slice", lambda *of: change(SLICE(*of))), name=name)
+    return replaced(clause, description, make, ("mesh.trace._slice", lambda *of: change(SLICE(*of))), name=name)
 
 
 def argued(clause: str, name: str, description: str, change: Callable[[Event], Event]) -> Violation:
@@ -41,7 +40,7 @@ def noted(clause: str, name: str, description: str, change: Callable[[Record], R
         if changed is not None:
             ADD(self, changed)
 
-    return replaced(clause, description, make, (Profiler, "add", add), name=name)
+    return replaced(clause, description, make, ("mesh.trace.Profiler.add", add), name=name)
 
 
 def written(name: str, description: str, change: Callable[[Any], Any]) -> Violation:
@@ -52,7 +51,7 @@ def written(name: str, description: str, change: Callable[[Any], Any]) -> Violat
         file = Path(path)
         file.write_text(json.dumps(change(json.loads(file.read_text()))))
 
-    return replaced("RT-17-02", description, make, (calls, "write_trace", write), name=name)
+    return replaced("RT-17-02", description, make, ("runtime.calls.write_trace", write), name=name)
 
 
 def without(name: str) -> Callable[[Event], Event]:
@@ -72,7 +71,8 @@ def with_events(change: Callable[[Event], Event]) -> Callable[[Any], Any]:
 FORM = [
     written("no_durations", "writes slices without durations",
         with_events(lambda event: without("dur")(event) if event["ph"] == "X" else event)),
-    replaced("RT-17-02", "gives each end of a flow an id of its own", make, (trace, "_flow", flow), name="flow_ids"),
+    replaced("RT-17-02", "gives each end of a flow an id of its own", make, ("mesh.trace._flow", flow),
+        name="flow_ids"),
 ]  # fmt: skip
 
 TIMES = [
@@ -105,6 +105,6 @@ def of_the_first_mesh(self: Work, rank: int, start: int, *others: Any, **more: A
 
 
 MEANWHILE = [
-    replaced("RT-17-01", "records the first mesh of a context alone", make, (Work, "profile", of_the_first_mesh),
-             name="of_the_first_mesh"),
+    replaced("RT-17-01", "records the first mesh of a context alone", make,
+        ("runtime.streams.Work.profile", of_the_first_mesh), name="of_the_first_mesh"),
 ]  # fmt: skip

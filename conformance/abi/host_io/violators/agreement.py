@@ -71,7 +71,9 @@ def filled_up(self: Endpoint, pair: tuple[str, str], nbytes: int) -> bytes:
     return self._buffers[pair].ljust(nbytes, b"\0") if pair in self._buffers else _buffer(self, pair, nbytes)
 
 
-FILLED_UP = changed("HIO-D5-30", "filled_up", "fills short buffers up", (Endpoint, "_buffer", filled_up))
+FILLED_UP = changed(
+    "HIO-D5-30", "filled_up", "fills short buffers up", ("host_io.endpoint.Endpoint._buffer", filled_up)
+)
 
 
 def one_behind(message: Message) -> None:
@@ -89,7 +91,7 @@ def placed(clause: str, name: str, description: str, change: Callable[..., tuple
     def require(self: Machine, place: Any, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
         _require(self, *change(self, place, pa, nbytes, kind, field), field)
 
-    return changed(clause, name, description, (Machine, "require", require))
+    return changed(clause, name, description, ("host_io.machine.Machine.require", require))
 
 
 def one_more(prefix: str) -> Callable[..., tuple[Any, int, int, str]]:

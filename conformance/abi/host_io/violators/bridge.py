@@ -52,7 +52,7 @@ def writing(clause: str, name: str, description: str, change: Callable[[Message]
         change(value)
         return value
 
-    return replaced(clause, description, ReferenceAdapter, (bridge, "value_of", value_of), name=name)
+    return replaced(clause, description, ReferenceAdapter, ("host_io.bridge.value_of", value_of), name=name)
 
 
 def telling(clause: str, name: str, description: str, change: Callable[[Message], None]) -> Violation:

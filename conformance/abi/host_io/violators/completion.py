@@ -92,5 +92,5 @@ REPEATED = [
         lambda completion, n: completion if completion["ok"] or n < 50 else completion | {"error_code": "E"}),
     by_ids("HIO-D4-07", "codes_of_flows", "names the correlation in its codes",
         lambda answer: f"BAD_{answer['correlation_id']}"),
-    changed("HIO-D4-02", "coded_ids", "has the request id within its codes", (endpoint, "_response", coded)),
+    changed("HIO-D4-02", "coded_ids", "has the request id within its codes", ("host_io.endpoint._response", coded)),
 ]  # fmt: skip

@@ -69,15 +69,18 @@ def planted(clause: str) -> Violation:
         clause,
         f"planted_after_running_{clause[-2:]}",
         "a launch with a planted member runs, and is refused",
-        (endpoint, "request_of", run_before_refused),
-        (Endpoint, "_run", runs_refused),
+        ("host_io.endpoint.request_of", run_before_refused),
+        ("host_io.endpoint.Endpoint._run", runs_refused),
     )
 
 
 def policy(clause: str, name: str, description: str, change: Callable[[KernelLaunch], KernelLaunch]) -> Violation:
     """Return a violation that changes the failure policy."""
     return changed(
-        clause, name, description, (endpoint, "launch", lambda machine, request: _launch(machine, change(request)))
+        clause,
+        name,
+        description,
+        ("host_io.endpoint.launch", lambda machine, request: _launch(machine, change(request))),
     )
 
 
@@ -148,16 +151,19 @@ FAILURES = [
         ),
     ),
     changed("HIO-D7-43", "nothing_below_at_times", "fail_fast runs nothing in each second launch with a PE that fails",
-        (endpoint, "launch", none_at_times)),
-    changed("HIO-D7-44", "fails_after_work", "a PE that fails has worked before", (launches, "_run", fails_after_work)),
-    changed("HIO-D4-07", "last_faulty_shard", "the highest faulty shard is told", (launches, "sorted", highest_first)),
+        ("host_io.endpoint.launch", none_at_times)),
+    changed("HIO-D7-44", "fails_after_work", "a PE that fails has worked before",
+        ("host_io.launches._run", fails_after_work)),
+    changed("HIO-D4-07", "last_faulty_shard", "the highest faulty shard is told",
+        ("host_io.launches.sorted", highest_first)),
     changed("HIO-Context-04", "highest_fault_told", "the highest faulty shard is told of a launch",
-        (launches, "sorted", highest_first)),
-    changed("HIO-D4-07", "code_of_the_pe", "the code hangs on the PE", (launches, "_run", numbered_code)),
+        ("host_io.launches.sorted", highest_first)),
+    changed("HIO-D4-07", "code_of_the_pe", "the code hangs on the PE", ("host_io.launches._run", numbered_code)),
     changed("HIO-D4-07", "fault_before_refusal",
         "runs nothing, and reports a PE that fails instead of a refused address",
-        (endpoint, "launch", fault_before_refusal)),
-    changed("HIO-D7-44", "sticky_fault", "a PE that failed once fails for ever", (Machine, "failure_of", sticky)),
+        ("host_io.endpoint.launch", fault_before_refusal)),
+    changed("HIO-D7-44", "sticky_fault", "a PE that failed once fails for ever",
+        ("host_io.machine.Machine.failure_of", sticky)),
 ]  # fmt: skip
 
 # The queue
@@ -192,11 +198,11 @@ _submit = Endpoint.submit
 _exchange = Endpoint.exchange
 QUEUES = [
     changed("HIO-D3-12", "one_too_many", "keeps one request more than it tells",
-        (Endpoint, "_require_room", room_for(lambda depth: depth + 1))),
+        ("host_io.endpoint.Endpoint._require_room", room_for(lambda depth: depth + 1))),
     changed("HIO-D3-12", "one_too_few", "keeps one request less than it tells, beyond one",
-        (Endpoint, "_require_room", room_for(lambda depth: max(1, depth - 1)))),
+        ("host_io.endpoint.Endpoint._require_room", room_for(lambda depth: max(1, depth - 1)))),
     changed("HIO-D4-06", "depth_of_a_correlation", "keeps as many requests as it tells of each correlation id",
-        (Endpoint, "_require_room", room_for_each_correlation)),
+        ("host_io.endpoint.Endpoint._require_room", room_for_each_correlation)),
 ]  # fmt: skip
 
 
@@ -240,13 +246,15 @@ def built_in_first(machine: Machine, reference: Any) -> Kernel:
 
 REMEMBERED = [
     changed("HIO-D7-13", "kept_images", "takes what overwrites an image for a part of it",
-        (SparseMemory, "_mark", kept_images)),
+        ("host_io.machine.SparseMemory._mark", kept_images)),
     changed("HIO-D7-47", "part_before_refused", "writes before it refuses tensors that do not fit",
-        (endpoint, "launch", part_before_refused)),
+        ("host_io.endpoint.launch", part_before_refused)),
     changed("HIO-D7-36", "built_in_first", "runs a built-in kernel of the name of a deployed one",
-        (launches, "deployed_kernel", built_in_first)),
-    changed("HIO-D7-22", "third_unchecked", "checks shards of two tensors", (Machine, "require", third_unchecked)),
+        ("host_io.launches.deployed_kernel", built_in_first)),
+    changed("HIO-D7-22", "third_unchecked", "checks shards of two tensors",
+        ("host_io.machine.Machine.require", third_unchecked)),
     changed("HIO-D7-46", "first_extents", "runs a kernel with its first extents",
-        (launches, "_executable", first_extents)),
-    changed("HIO-D7-36", "first_image", "keeps a kernel by its address", (launches, "deployed_kernel", first_image)),
+        ("host_io.launches._executable", first_extents)),
+    changed("HIO-D7-36", "first_image", "keeps a kernel by its address",
+        ("host_io.launches.deployed_kernel", first_image)),
 ]  # fmt: skip

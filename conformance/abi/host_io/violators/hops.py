@@ -8,9 +8,8 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.adapter import host_io as adapter
-from tessera_reference.host_io import endpoint, launches
 from tessera_reference.host_io import endpoint as timeline
+from tessera_reference.host_io import launches
 from tessera_reference.host_io import machine as latency
 from tessera_reference.host_io.endpoint import Answered, Endpoint, Journal
 from tessera_reference.host_io.machine import CONTROL, Branch, Component, Hop, Journey, Machine, Place, Trace
@@ -38,8 +37,8 @@ def tracing(clause: str, name: str, description: str, change: Callable[[Any, Tra
         clause,
         name,
         description,
-        (adapter, "traced", lambda asked: change(asked.request, _traced(asked.journey))),
-        (Journal, "get", lambda self, pair: _asked(_get(self, pair))),
+        ("adapter.host_io.traced", lambda asked: change(asked.request, _traced(asked.journey))),
+        ("host_io.endpoint.Journal.get", lambda self, pair: _asked(_get(self, pair))),
     )
 
 
@@ -118,7 +117,9 @@ def undrawn(clause: str, kind: Any) -> Violation:
     def drawn(machine: Any, answered: Any) -> Any:
         return _timeline(machine, [answer for answer in answered if not isinstance(answer.request, kind)])
 
-    return changed(clause, f"{kind.__name__}_undrawn", f"no {kind.__name__} is drawn", (adapter, "timeline", drawn))
+    return changed(
+        clause, f"{kind.__name__}_undrawn", f"no {kind.__name__} is drawn", ("adapter.host_io.timeline", drawn)
+    )
 
 
 UNDRAWN = [undrawn(clause, kind) for clause, kind in TYPES.items()]
@@ -128,7 +129,7 @@ UNDRAWN = [undrawn(clause, kind) for clause, kind in TYPES.items()]
 
 def taking(clause: str, name: str, description: str, change: Callable[[Component, int], int]) -> Violation:
     """Return a violation in which components take another time than they report."""
-    return changed(clause, name, description, (Component, "takes", change))
+    return changed(clause, name, description, ("host_io.machine.Component.takes", change))
 
 
 def added(count: int) -> Callable[..., Any]:
@@ -153,7 +154,7 @@ def longer(clause: str, name: str, description: str, extra: Callable[[Endpoint, 
         other = replace(journey, there=journey.there + extra(self, request))
         return replace(pending, answered=pending.answered._replace(journey=other))
 
-    return changed(clause, name, description, (Endpoint, "_run", run))
+    return changed(clause, name, description, ("host_io.endpoint.Endpoint._run", run))
 
 
 def member(name: str, kind: Any = object) -> Callable[[Endpoint, Any], int]:
@@ -168,7 +169,7 @@ def member(name: str, kind: Any = object) -> Callable[[Endpoint, Any], int]:
 
 TIMES = [
     changed("HIO-D5-26", "one_picosecond_more", "the latency is a picosecond more than its hops",
-        (ReferenceAdapter, "host_io_trace", added(1))),
+        ("adapter.ReferenceAdapter.host_io_trace", added(1))),
     taking("HIO-Verification-06", "hardly_any_time", "a hop takes a picosecond", lambda self, count: 1),
     taking("HIO-D5-26", "rounded_down", "the time of bytes is rounded down",
         lambda self, count: self.fixed + (0 if self.bandwidth is None else count * 10**12 // self.bandwidth)),
@@ -226,24 +227,24 @@ def only_those_that_work(machine: Machine, request: KernelLaunch) -> Any:
 _launch = launches.launch
 BYTES = [
     changed("HIO-D5-07", "bytes_of_writes_free", "the bytes of a write take no time",
-        (Endpoint, "_run", free_of_bytes(MemoryWrite))),
+        ("host_io.endpoint.Endpoint._run", free_of_bytes(MemoryWrite))),
     changed("HIO-D6-07", "bytes_of_reads_free", "the bytes of a read take no time",
-        (Endpoint, "_run", free_of_bytes(MemoryRead))),
+        ("host_io.endpoint.Endpoint._run", free_of_bytes(MemoryRead))),
     changed("HIO-D7-23", "bytes_of_shards_free", "the bytes of shards take no time",
-        (Endpoint, "_run", free_of_bytes(KernelLaunch))),
+        ("host_io.endpoint.Endpoint._run", free_of_bytes(KernelLaunch))),
     changed("HIO-D6-14", "dropped_at_once", "a read that is dropped passes no bytes",
-        (Endpoint, "_read", dropped_at_once)),
+        ("host_io.endpoint.Endpoint._read", dropped_at_once)),
     changed("HIO-D7-45", "binary_of_64_bytes", "every binary takes the time of 64 bytes",
-        (launches, "_code", lambda reference: (found := _code(reference)) and found._replace(memory=64))),
+        ("host_io.launches._code", lambda reference: (found := _code(reference)) and found._replace(memory=64))),
     changed("HIO-D7-45", "builtin_fetched", "a built-in kernel has a binary that takes time",
-        (launches, "_code", lambda reference: Branch(Place(0, 0, 0), reference.nbytes_code))),
-    changed("HIO-D7-12", "size_in_kibibytes", "of nbytes_code whole KiB count", (launches, "_code",
+        ("host_io.launches._code", lambda reference: Branch(Place(0, 0, 0), reference.nbytes_code))),
+    changed("HIO-D7-12", "size_in_kibibytes", "of nbytes_code whole KiB count", ("host_io.launches._code",
         lambda reference: (found := _code(reference)) and found._replace(memory=min(4096, reference.nbytes_code)))),
     changed("HIO-D7-35", "fastest_shard", "the answer does not wait for the slowest shard",
-        (adapter, "traced", first_to_end)),
+        ("adapter.host_io.traced", first_to_end)),
     changed("HIO-D7-44", "no_hops_of_failures", "shards that fail have no hops",
-        (endpoint, "launch", only_those_that_work)),
-    changed("HIO-D5-30", "buffer_free", "the bytes of a buffer take no time", (Endpoint, "_run",
+        ("host_io.endpoint.launch", only_those_that_work)),
+    changed("HIO-D5-30", "buffer_free", "the bytes of a buffer take no time", ("host_io.endpoint.Endpoint._run",
         lambda self, request, pair, characters: _without_buffer(_run(self, request, pair, characters)))),
 ]  # fmt: skip
 

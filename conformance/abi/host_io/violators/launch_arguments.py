@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.host_io import endpoint, launches
+from tessera_reference.host_io import launches
 from tessera_reference.host_io import machine as kernels
 from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Kernel, Machine, Place
@@ -36,7 +36,7 @@ def with_scalars(clause: str, name: str, description: str, dtype: str, change: C
         ]
         return _launch(machine, replace(request, args=args))
 
-    return changed(clause, name, description, (endpoint, "launch", launch))
+    return changed(clause, name, description, ("host_io.endpoint.launch", launch))
 
 
 def signed(value: int, bits: int) -> int:
@@ -50,7 +50,9 @@ def obeying(clause: str, member: str, obeyed: Callable[[Any], bool]) -> Violatio
     def tasks(kernel: Kernel, request: KernelLaunch, tensors: Any) -> Any:
         return [] if obeyed(getattr(request, member)) else _tasks(kernel, request, tensors)
 
-    return changed(clause, f"{member}_obeyed", f"{member} keeps a launch from running", (launches, "_tasks", tasks))
+    return changed(
+        clause, f"{member}_obeyed", f"{member} keeps a launch from running", ("host_io.launches._tasks", tasks)
+    )
 
 
 def scalars_of(message: Message, dtype: str) -> list[Any]:
@@ -89,7 +91,9 @@ def elsewhere(clause: str, member: str) -> Violation:
         return _deployed_kernel(machine, replace(reference, **{f"deploy_{member}": 0}))
 
     description = f"binaries are looked for at {member} 0"
-    return changed(clause, f"binary_{member}_ignored", description, (launches, "deployed_kernel", deployed_kernel))
+    return changed(
+        clause, f"binary_{member}_ignored", description, ("host_io.launches.deployed_kernel", deployed_kernel)
+    )
 
 
 def overwritten(machine: Machine, reference: KernelRef) -> Kernel:
@@ -112,9 +116,10 @@ BINARIES = [
     elsewhere("HIO-D7-09", "sip"),
     elsewhere("HIO-D7-10", "cube"),
     elsewhere("HIO-D7-11", "pe"),
-    changed("HIO-D7-36", "binary_once", "a launch destroys the binary", (launches, "deployed_kernel", overwritten)),
+    changed("HIO-D7-36", "binary_once", "a launch destroys the binary",
+        ("host_io.launches.deployed_kernel", overwritten)),
     changed("HIO-D7-13", "binary_in_one_piece", "a binary has to be written at once",
-        (launches, "deployed_kernel", in_one_piece)),
+        ("host_io.launches.deployed_kernel", in_one_piece)),
     refusing("HIO-D7-08", "binary_at_odd_address", "refuses binaries at odd addresses",
         lambda message: (message.get("kernel_ref", {}).get("deploy_pa") or 0) % 2),
 ]  # fmt: skip

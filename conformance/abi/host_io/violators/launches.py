@@ -23,7 +23,10 @@ _shards = launches._shards
 def arranging(clause: str, name: str, description: str, change: Callable[[Any], Any]) -> Violation:
     """Return a violation that changes the shards of a tensor, in their order."""
     return changed(
-        clause, name, description, (launches, "_shards", lambda argument, tensor: change(_shards(argument, tensor)))
+        clause,
+        name,
+        description,
+        ("host_io.launches._shards", lambda argument, tensor: change(_shards(argument, tensor))),
     )
 
 
@@ -58,7 +61,7 @@ SHARDS = [
     arranging("HIO-D7-35", "sorted_by_address", "shards belong together by their addresses",
         lambda found: sorted(found, key=lambda part: (part.shard.pa, part.number))),
     changed("HIO-D7-35", "low_bits_cleared", "refuses a high address, and works on its low bits",
-        (Machine, "require", refused_and_done(lambda other, place: other != place))),
+        ("host_io.machine.Machine.require", refused_and_done(lambda other, place: other != place))),
 ]  # fmt: skip
 
 # Kernels
@@ -66,7 +69,7 @@ SHARDS = [
 
 def built_in(clause: str, name: str, description: str, **others: Kernel) -> Violation:
     """Return a violation that replaces built-in kernels."""
-    return changed(clause, name, description, (launches, "BUILTINS", {**BUILTINS, **others}))
+    return changed(clause, name, description, ("host_io.launches.BUILTINS", {**BUILTINS, **others}))
 
 
 def partly(name: str) -> Kernel:
@@ -97,7 +100,7 @@ def strict_tag(clause: str, member: str) -> Violation:
         clause,
         f"builtin_{member}_looked_at",
         f"the {member} of a built-in kernel has to exist",
-        (launches, "_kernel_of", kernel_of),
+        ("host_io.launches._kernel_of", kernel_of),
     )
 
 
@@ -113,10 +116,10 @@ KERNELS = [
     built_in("HIO-D7-17", "first_words", "copies the first word of each shard", copy=partly("copy"),
         fill=partly("fill"), add_fp32=partly("add_fp32"), scale_fp32=partly("scale_fp32")),
     changed("HIO-D7-37", "unknown_is_nop", "a built-in kernel that does not exist computes nothing",
-        (launches, "_kernel_of", unknown_is_nop)),
+        ("host_io.launches._kernel_of", unknown_is_nop)),
     strict_tag("HIO-D7-09", "sip"),
     strict_tag("HIO-D7-10", "cube"),
     strict_tag("HIO-D7-11", "pe"),
     changed("HIO-D7-12", "size_of_builtin_judged", "a built-in kernel has to be smaller than 4 GiB",
-        (launches, "_kernel_of", kernel_of_size)),
+        ("host_io.launches._kernel_of", kernel_of_size)),
 ]  # fmt: skip

@@ -35,7 +35,7 @@ def answered(clause: str, name: str, description: str, change: Callable[[list[Me
         answers = [endpoint.read_frame(frame) for frame in _exchange(self, frames, choices)]
         return [endpoint.write_frame(answer) for answer in change(answers) or answers]
 
-    return changed(clause, name, description, (Endpoint, "exchange", exchange))
+    return changed(clause, name, description, ("host_io.endpoint.Endpoint.exchange", exchange))
 
 
 def by_request_id(answers: list[Message]) -> None:
@@ -62,7 +62,7 @@ MATCHING = [
     answered("HIO-D3-04", "by_request_id", "matches by the request id alone", by_request_id),
     answered("HIO-Verification-02", "sorted_ids", "hands ids out in sorted order", sorted_ids),
     changed("HIO-Verification-02", "ids_in_order_of_sending", "answers out of order under ids in order",
-        (Endpoint, "drain", in_order_of_sending)),
+        ("host_io.endpoint.Endpoint.drain", in_order_of_sending)),
 ]  # fmt: skip
 
 
@@ -71,7 +71,7 @@ MATCHING = [
 
 def in_use(clause: str, name: str, description: str, require: Callable[[Endpoint, Pair], None]) -> Violation:
     """Return a violation with another rule about pairs in use."""
-    return changed(clause, name, description, (Endpoint, "_require_room", require))
+    return changed(clause, name, description, ("host_io.endpoint.Endpoint._require_room", require))
 
 
 def any_case(self: Endpoint, pair: Pair) -> None:
@@ -103,9 +103,10 @@ def only_the_first_time(answers: list[Message]) -> None:
 
 IN_USE = [
     in_use("HIO-D3-06", "any_case", "compares ids without case", any_case),
-    changed("HIO-D3-06", "acts_before", "acts before it refuses a pair in use", (Endpoint, "submit", acts_before)),
+    changed("HIO-D3-06", "acts_before", "acts before it refuses a pair in use",
+        ("host_io.endpoint.Endpoint.submit", acts_before)),
     answered("HIO-D3-06", "only_the_first_time", "refuses a pair in use once", only_the_first_time),
-]
+]  # fmt: skip
 
 
 # Tags
@@ -137,5 +138,5 @@ def order_of_tags(self: Endpoint, frames: Iterable[str | bytes], choices: Choice
 
 TAGS = [
     changed("HIO-D3-09", "order_of_tags", "completes in an order that depends on tags",
-        (Endpoint, "exchange", order_of_tags)),
+        ("host_io.endpoint.Endpoint.exchange", order_of_tags)),
 ]  # fmt: skip

@@ -26,7 +26,10 @@ TCM = 1 << 32
 def at_another_place(clause: str, name: str, description: str, change: Callable[[Place], Place]) -> Violation:
     """Return a violation that uses another PE's memory; `change` gives that PE."""
     return changed(
-        clause, name, description, (Machine, "space", lambda self, place: _space(self, change(Place(*place))))
+        clause,
+        name,
+        description,
+        ("host_io.machine.Machine.space", lambda self, place: _space(self, change(Place(*place)))),
     )
 
 
@@ -41,13 +44,18 @@ PLACES = [
 def writing(clause: str, name: str, description: str, change: Callable[[MemoryWrite], MemoryWrite]) -> Violation:
     """Return a violation that changes writes."""
     return changed(
-        clause, name, description, (Endpoint, "_write", lambda self, write, pair: _write(self, change(write), pair))
+        clause,
+        name,
+        description,
+        ("host_io.endpoint.Endpoint._write", lambda self, write, pair: _write(self, change(write), pair)),
     )
 
 
 def reading(clause: str, name: str, description: str, change: Callable[[MemoryRead], MemoryRead]) -> Violation:
     """Return a violation that changes reads."""
-    return changed(clause, name, description, (Endpoint, "_read", lambda self, read: _read(self, change(read))))
+    return changed(
+        clause, name, description, ("host_io.endpoint.Endpoint._read", lambda self, read: _read(self, change(read)))
+    )
 
 
 def decoded(self: Endpoint, write: MemoryWrite, pair: Any) -> Any:
@@ -70,8 +78,8 @@ def any_tag(clause: str, member: str, what: str) -> Violation:
         clause,
         f"any_{member}_of_a_{what}",
         f"the {member} of a {what} may be too large",
-        (Machine, "require", require),
-        (Machine, "space", lambda self, place: _space(self, nearest(self, place))),
+        ("host_io.machine.Machine.require", require),
+        ("host_io.machine.Machine.space", lambda self, place: _space(self, nearest(self, place))),
     )
 
 
@@ -92,7 +100,7 @@ def requiring(
     def require(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
         _require(self, place, *change(pa, nbytes, kind), field)
 
-    return changed(clause, name, description, (Machine, "require", require))
+    return changed(clause, name, description, ("host_io.machine.Machine.require", require))
 
 
 def any_range(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
@@ -116,7 +124,7 @@ MEMORIES = [
     requiring("HIO-D6-06", "end_of_reads_not_checked", "reads may end outside",
         lambda pa, n, kind: (pa, max(1, n - 1), kind)),
     requiring("HIO-D6-06", "last_byte_not_read", "the last byte is not read", lambda pa, n, kind: (pa, n + 1, kind)),
-    changed("HIO-D5-07", "any_range", "any bytes are accepted", (Machine, "require", any_range)),
+    changed("HIO-D5-07", "any_range", "any bytes are accepted", ("host_io.machine.Machine.require", any_range)),
 ]  # fmt: skip
 
 # Refusals, failures and labels
@@ -150,13 +158,14 @@ def unknown_device_written(self: Endpoint, request: Any, pair: Any, characters: 
 
 ORDER = [
     changed("HIO-D5-22", "before_refusal", "writes before it refuses the kind",
-        (Endpoint, "_write", first_and_then_refused)),
+        ("host_io.endpoint.Endpoint._write", first_and_then_refused)),
     changed("HIO-D5-01", "failed_and_wrote", "a PE that fails has written before",
-        (Endpoint, "_write", written_and_failed)),
+        ("host_io.endpoint.Endpoint._write", written_and_failed)),
     changed("HIO-D5-02", "wrong_device_written", "writes although the device is unknown",
-        (Endpoint, "_run", unknown_device_written)),
+        ("host_io.endpoint.Endpoint._run", unknown_device_written)),
     changed("HIO-D3-04", "one_order", "completions always have the order of requests",
-        (Endpoint, "drain", lambda self, choices: [self.complete(request) for request in self.waiting])),
+        ("host_io.endpoint.Endpoint.drain",
+        lambda self, choices: [self.complete(request) for request in self.waiting])),
     writing("HIO-D5-24", "label_obeyed", "a write with the label skip writes one byte",
         lambda write: replace(write, nbytes=1) if write.debug_label == "skip" else write),
     writing("HIO-D5-01", "mebibyte_written", "writes the first mebibyte and no more",
@@ -197,20 +206,22 @@ def bringing(change: Callable[[MemoryRead, bytes | None], bytes | None]) -> Call
 
 READS = [
     changed("HIO-D6-13", "sink_clears", "a read into host_sink clears memory",
-        (Endpoint, "_read", clearing("host_sink"))),
+        ("host_io.endpoint.Endpoint._read", clearing("host_sink"))),
     changed("HIO-D6-14", "discard_clears", "a read that is dropped clears memory",
-        (Endpoint, "_read", clearing("discard"))),
-    changed("HIO-D6-13", "empty_sink", "brings no bytes", (Endpoint, "_read", bringing(lambda read, sunk: None))),
-    changed("HIO-D6-14", "discard_brings", "brings bytes that are dropped",
-        (Endpoint, "_read", bringing(lambda read, sunk: sunk if sunk is not None else bytes(min(64, read.nbytes))))),
+        ("host_io.endpoint.Endpoint._read", clearing("discard"))),
+    changed("HIO-D6-13", "empty_sink", "brings no bytes",
+        ("host_io.endpoint.Endpoint._read", bringing(lambda read, sunk: None))),
+    changed("HIO-D6-14", "discard_brings", "brings bytes that are dropped", ("host_io.endpoint.Endpoint._read",
+        bringing(lambda read, sunk: sunk if sunk is not None else bytes(min(64, read.nbytes))))),
     changed("HIO-D6-07", "one_byte_less", "brings one byte less",
-        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[:-1]))),
+        ("host_io.endpoint.Endpoint._read", bringing(lambda read, sunk: sunk and sunk[:-1]))),
     changed("HIO-D6-01", "mebibyte_brought", "brings the first mebibyte and no more",
-        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[: 1 << 20]))),
+        ("host_io.endpoint.Endpoint._read", bringing(lambda read, sunk: sunk and sunk[: 1 << 20]))),
     changed("HIO-D6-13", "other_end", "brings the last byte first",
-        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[::-1]))),
+        ("host_io.endpoint.Endpoint._read", bringing(lambda read, sunk: sunk and sunk[::-1]))),
     changed("HIO-D6-10", "label_drops", "drops what a read with the label discard brings",
-        (Endpoint, "_read", bringing(lambda read, sunk: None if read.debug_label == "discard" else sunk))),
+        ("host_io.endpoint.Endpoint._read",
+        bringing(lambda read, sunk: None if read.debug_label == "discard" else sunk))),
     read_as(
         "HIO-D6-09",
         "discard_by_default",

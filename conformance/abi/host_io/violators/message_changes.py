@@ -29,7 +29,7 @@ def read_as(clause: str, name: str, description: str, change: Callable[[Message]
         own = deepcopy(value)
         return _request_of(change(own) or own, **options)
 
-    return changed(clause, name, description, (endpoint, "request_of", request_of))
+    return changed(clause, name, description, ("host_io.endpoint.request_of", request_of))
 
 
 def refusing(clause: str, name: str, description: str, when: Callable[[Message], Any]) -> Violation:
@@ -41,7 +41,7 @@ def refusing(clause: str, name: str, description: str, when: Callable[[Message],
             raise RequestFailed(ErrorCode.UNSUPPORTED, "not this")
         return request
 
-    return changed(clause, name, description, (endpoint, "request_of", request_of))
+    return changed(clause, name, description, ("host_io.endpoint.request_of", request_of))
 
 
 def responding(clause: str, name: str, description: str, change: Callable[[Message], Any]) -> Violation:
@@ -52,7 +52,7 @@ def responding(clause: str, name: str, description: str, change: Callable[[Messa
         other = change(answer)
         return other if isinstance(other, str) else endpoint.write_frame(other or answer)
 
-    return changed(clause, name, description, (endpoint, "_response", response))
+    return changed(clause, name, description, ("host_io.endpoint._response", response))
 
 
 def completing(clause: str, name: str, description: str, change: Callable[[Message], Any]) -> Violation:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.host_io import endpoint, frames
+from tessera_reference.host_io import frames
 from tessera_reference.host_io import frames as numbers
 from tessera_reference.host_io import frames as patterns
 from tessera_reference.host_io.machine import SparseMemory
@@ -39,7 +39,7 @@ def other_element(kind: str, name: str, description: str, change: Callable[[Patt
         right = _element_bytes(pattern)
         return change(pattern, right) if pattern.pattern_kind == kind else right
 
-    return changed(CLAUSES[kind], name, description, (endpoint, "element_bytes", element_bytes))
+    return changed(CLAUSES[kind], name, description, ("host_io.endpoint.element_bytes", element_bytes))
 
 
 def whole(pattern: Pattern) -> int:
@@ -68,7 +68,7 @@ ZERO = changed(
     "HIO-D5-21",
     "zero_of_its_value",
     "zero writes the lowest byte of its value",
-    (endpoint, "element_bytes", zero_of_its_value),
+    ("host_io.endpoint.element_bytes", zero_of_its_value),
 )
 
 # Rounding
@@ -80,7 +80,9 @@ def rounding(dtype: str, name: str, description: str, change: Callable[[Any], fl
     def rounded(value: int | Decimal, of: str) -> float:
         return change(value) if of == dtype else _rounded(value, of)
 
-    return changed(CLAUSES[f"fill_{dtype}"], f"{dtype}_{name}", f"{dtype} {description}", (numbers, "rounded", rounded))
+    return changed(
+        CLAUSES[f"fill_{dtype}"], f"{dtype}_{name}", f"{dtype} {description}", ("host_io.frames.rounded", rounded)
+    )
 
 
 def half_away(dtype: str) -> Callable[[Any], float]:
@@ -130,7 +132,7 @@ def filling(clause: str, name: str, description: str, change: Callable[[int, int
         pa, nbytes, element = change(pa, nbytes, element)
         _fill(self, pa, nbytes, element)
 
-    return changed(clause, name, description, (SparseMemory, "fill", fill))
+    return changed(clause, name, description, ("host_io.machine.SparseMemory.fill", fill))
 
 
 FILLS = [
@@ -158,8 +160,8 @@ def wrapping(kind: str) -> Violation:
         CLAUSES[kind],
         f"{kind}_wraps",
         f"values past the range of {kind} wrap",
-        (frames, "_require_fit", require_fit),
-        (endpoint, "element_bytes", element_bytes),
+        ("host_io.frames._require_fit", require_fit),
+        ("host_io.endpoint.element_bytes", element_bytes),
     )
 
 

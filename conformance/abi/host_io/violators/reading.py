@@ -18,7 +18,7 @@ _exchange = Endpoint.exchange
 
 def reading_ids(clause: str, name: str, description: str, change: Callable[[Message], Message]) -> Violation:
     """Return a violation that reads ids from another message."""
-    return changed(clause, name, description, (endpoint, "ids_of", lambda value: _ids_of(change(dict(value)))))
+    return changed(clause, name, description, ("host_io.endpoint.ids_of", lambda value: _ids_of(change(dict(value)))))
 
 
 def defaulted(member: str) -> Callable[[Message], Message]:
@@ -77,9 +77,10 @@ READING = [
             ("HIO-Verification-01", "request_id", "requests"),
         )
     ),
-    changed("HIO-D3-02", "unreadable_frames", "answers what it cannot read", (endpoint, "_read", found_anyway)),
-    changed("HIO-D3-11", "last_ids", "answers what it cannot read with the last ids", (endpoint, "_read", last_read)),
-    changed("HIO-D3-05", "lists_of_requests", "takes lists of requests", (endpoint, "_read", first_of_a_list)),
+    changed("HIO-D3-02", "unreadable_frames", "answers what it cannot read", ("host_io.endpoint._read", found_anyway)),
+    changed("HIO-D3-11", "last_ids", "answers what it cannot read with the last ids",
+        ("host_io.endpoint._read", last_read)),
+    changed("HIO-D3-05", "lists_of_requests", "takes lists of requests", ("host_io.endpoint._read", first_of_a_list)),
     refusing("HIO-D3-05", "short_request_ids", "refuses request ids of 256 characters",
         lambda message: len(message["request_id"]) > 255),
     refusing("HIO-D3-02", "ascii_correlation_ids", "refuses correlation ids beyond ASCII",

@@ -43,6 +43,7 @@ class Kill:
     violation: Violation
     fate: Fate
     killers: tuple[str, ...] = ()
+    """The cases that caught it, the most specific first."""
     tagged: int = 0
     level: str = "strict"
 
@@ -169,7 +170,7 @@ class Trial:
             others = [item for item in self.items if item.stash[CASE].id not in tagged]
             verdicts = self._kills(violation, level, others, FAULTY, failures)
             fate = "killed_by_unrelated" if verdicts else "survived" if own else "untested"
-        return (fate, tuple(sorted(verdicts)), len(own), level), failures
+        return (fate, tuple(verdicts), len(own), level), failures
 
     def _kills(
         self,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import inspect
+import pkgutil
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 from unittest import mock
 
 from tessera_conformance import chapters
@@ -87,7 +89,8 @@ def _declared_in(module: types.ModuleType, kind: type[Found], mark: str) -> Iter
 #
 # A module in the folder `violators` of a chapter declares violations in one of two ways: an adapter class under
 # `@violates`, which changes the adapter itself, or `replaced(...)` at module level, which replaces one function or
-# constant of the implementation's code while the violation is in force.
+# constant of the implementation's code while the violation is in force. It names them by text, and they are looked up
+# then: a folder of violators loads without what they change.
 
 
 AdapterClass = TypeVar("AdapterClass", bound=type[Any])
@@ -105,6 +108,8 @@ class Violation:
     """The numerics level that it claims, where that is known without asking."""
     missing: str = ""
     """The tool that the violator needs and this machine lacks; empty where it lacks none."""
+    replaces: tuple[str, ...] = ()
+    """The names below the package that it replaces."""
 
 
 def violates(clause: str, description: str) -> Callable[[AdapterClass], AdapterClass]:
@@ -118,20 +123,50 @@ def violates(clause: str, description: str) -> Callable[[AdapterClass], AdapterC
     return declare
 
 
-def replaced(
-    clause: str, description: str, make: Callable[[], Adapter], *substitutions: tuple[Any, str, Any], name: str = ""
-) -> Violation:
-    """Return a violation that replaces attributes of modules or classes, each `(owner, attribute name, substitute)`."""
+PACKAGE = "tessera_reference"
+"""The package below which the chapters' violators name what they replace."""
+Substitution: TypeAlias = tuple[str, Any] | tuple[Any, str, Any]
+"""A name below the package, as `graph.elementwise.cast`, or an owner and its attribute; and the substitute."""
 
-    return Violation(name, clause, description, lambda: substituted(make, substitutions))
+
+@dataclass(frozen=True)
+class Around:
+    """A substitute made of what it replaces, when the violation begins to be in force."""
+
+    change: Callable[[Any], Any]
+
+
+def replaced(
+    clause: str, description: str, make: Callable[[], Adapter], *substitutions: Substitution, name: str = ""
+) -> Violation:
+    """Return a violation that replaces attributes of modules or classes."""
+    names = tuple(entry[0] for entry in substitutions if len(entry) == 2)
+    return Violation(name, clause, description, lambda: substituted(make, substitutions), replaces=names)
+
+
+def place_of(name: str) -> tuple[Any, str]:
+    """Return the module or class and the attribute that a name below the package stands for.
+
+    Raises `ImportError` or `AttributeError`: there is none.
+    """
+    owner, _, attribute = name.rpartition(".")
+    place = pkgutil.resolve_name(f"{PACKAGE}.{owner}")
+    if not hasattr(place, attribute) and not hasattr(builtins, attribute):
+        raise AttributeError(f"{owner} has no {attribute}")
+    return place, attribute
 
 
 @contextmanager
-def substituted(make: Callable[[], Adapter], substitutions: Sequence[tuple[Any, str, Any]]) -> Iterator[Adapter]:
+def substituted(make: Callable[[], Adapter], substitutions: Sequence[Substitution]) -> Iterator[Adapter]:
     """Yield a new adapter, while attributes of modules or classes are replaced."""
     load_whole(make())
     with ExitStack() as stack:
-        for owner, attribute, value in substitutions:
+        for substitution in substitutions:
+            owner, attribute, value = (
+                (*place_of(substitution[0]), substitution[1]) if len(substitution) == 2 else substitution
+            )
+            if isinstance(value, Around):
+                value = value.change(getattr(owner, attribute))
             if attribute == "__code__":  # which no patch can take away again
                 stack.callback(setattr, owner, attribute, owner.__code__)
                 owner.__code__ = value

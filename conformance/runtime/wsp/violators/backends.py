@@ -33,10 +33,12 @@ def two_signals(self: Machine, process: ProcessState, site: CallSite, key: int, 
 
 
 PHASES = [
-    changed("WSP-07.1-05", "all_at_once", "tasks are issued at once", (Resources, "shortage", all_at_once)),
-    changed("WSP-07.1-06", "no_back_pressure", "the window holds nothing back", (Resources, "shortage", all_at_once)),
-    changed("WSP-07.1-07", "two_signals", "tasks signal two channels at most", (Machine, "issue", two_signals)),
-]
+    changed("WSP-07.1-05", "all_at_once", "tasks are issued at once", ("wsp.machine.Resources.shortage", all_at_once)),
+    changed("WSP-07.1-06", "no_back_pressure", "the window holds nothing back",
+        ("wsp.machine.Resources.shortage", all_at_once)),
+    changed("WSP-07.1-07", "two_signals", "tasks signal two channels at most",
+        ("wsp.machine.Machine.issue", two_signals)),
+]  # fmt: skip
 
 
 # Backends
@@ -129,15 +131,19 @@ def zeros(answer: Answer) -> None:
 
 
 BACKENDS = [
-    changed("WSP-06.1-01", "not_here", "cpu_sim does not run", (ReferenceAdapter, "wsp_run", not_here("cpu_sim"))),
-    changed("WSP-06.1-03", "toolchain", "needs a toolchain", (ReferenceAdapter, "wsp_run", not_here("cpu_sim"))),
-    changed("WSP-06.2-01", "no_sim", "a2a3sim does not run", (ReferenceAdapter, "wsp_run", not_here(SIMULATOR))),
-    changed("WSP-07-02", "zeros", "a2a3sim computes nothing", (ReferenceAdapter, "wsp_run", on(SIMULATOR, zeros))),
-    changed("WSP-06.2-02", "bytes", "tokens in bytes", (ReferenceAdapter, "wsp_run", on(SIMULATOR, doubled_tokens))),
-    changed("WSP-06.2-03", "one_worker", "one worker", (ReferenceAdapter, "wsp_run", on(SIMULATOR, one_worker))),
+    changed("WSP-06.1-01", "not_here", "cpu_sim does not run",
+        ("adapter.ReferenceAdapter.wsp_run", not_here("cpu_sim"))),
+    changed("WSP-06.1-03", "toolchain", "needs a toolchain", ("adapter.ReferenceAdapter.wsp_run", not_here("cpu_sim"))),
+    changed("WSP-06.2-01", "no_sim", "a2a3sim does not run", ("adapter.ReferenceAdapter.wsp_run", not_here(SIMULATOR))),
+    changed("WSP-07-02", "zeros", "a2a3sim computes nothing",
+        ("adapter.ReferenceAdapter.wsp_run", on(SIMULATOR, zeros))),
+    changed("WSP-06.2-02", "bytes", "tokens in bytes",
+        ("adapter.ReferenceAdapter.wsp_run", on(SIMULATOR, doubled_tokens))),
+    changed("WSP-06.2-03", "one_worker", "one worker", ("adapter.ReferenceAdapter.wsp_run", on(SIMULATOR, one_worker))),
     answered("WSP-06.4-05", "one_edge_less", "an edge is left out", aie(one_edge_less), "compile"),
     answered("WSP-06.4-04", "as_text", "the stream graph is a text", aie(as_text), "compile"),
     answered("WSP-06.4-06", "turned_edge", "an edge leads back", aie(turned_edge), "compile"),
-    changed("WSP-06.4-07", "unclear", "an unclear error", (ReferenceAdapter, "wsp_compile", unclear)),
-    changed("WSP-06.4-03", "runs_anyway", "aie runs where it cannot", (ReferenceAdapter, "wsp_run", runs_anyway)),
-]
+    changed("WSP-06.4-07", "unclear", "an unclear error", ("adapter.ReferenceAdapter.wsp_compile", unclear)),
+    changed("WSP-06.4-03", "runs_anyway", "aie runs where it cannot",
+        ("adapter.ReferenceAdapter.wsp_run", runs_anyway)),
+]  # fmt: skip

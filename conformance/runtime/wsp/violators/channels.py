@@ -29,7 +29,7 @@ def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
         given |= {name: policy(capacity, latency, producers) for name, policy in other.items()}
         MAKE(self, index, given["capacity"], given["latency"], producers, *rest)
 
-    return ChannelState, "__init__", make
+    return "wsp.machine.ChannelState.__init__", make
 
 
 def backwards(self: Any, process: Any, statements: Any, outer: Any) -> Any:
@@ -92,20 +92,21 @@ class ChannelsOfTheLatest(RunsLatest):
 
 
 CHANNELS = [
-    changed("WSP-02.1-02", "backwards", "executes the statements of a body backwards", (Processes, "body", backwards)),
+    changed("WSP-02.1-02", "backwards", "executes the statements of a body backwards",
+        ("wsp.run.Processes.body", backwards)),
     changed("WSP-02.1-03", "tokens_of_32_bits", "keeps 32 bits of a token",
-        (ChannelState, "send", lambda self, party, value: SEND(self, party, value & 0xFFFFFFFF))),
+        ("wsp.machine.ChannelState.send", lambda self, party, value: SEND(self, party, value & 0xFFFFFFFF))),
     changed("WSP-02.1-04", "newest_first", "takes the token that was sent last",
-        (ChannelState, "_visible_token", newest_first)),
+        ("wsp.machine.ChannelState._visible_token", newest_first)),
     changed("WSP-02.2-02", "goes_on_after_an_issue", "goes on at a send, since a task issued before let another end",
-        (Machine, "issue", ended_late)),
+        ("wsp.machine.Machine.issue", ended_late)),
     changed("WSP-02.2-03", "empty_is_the_end", "ends a consumer when its channel is empty",
-        (ChannelState, "take", never_empty)),
+        ("wsp.machine.ChannelState.take", never_empty)),
     changed("WSP-02.2-04", "payload_for_tokens", "sends tensors through a channel of tokens",
-        (statements, "read_expression", tensors_too)),
+        ("wsp.statements.read_expression", tensors_too)),
     changed("WSP-02.2-05", "buffers_for_tokens", "takes a buffer for a token",
-        (statements, "read_expression", tensors_too)),
-    changed("WSP-04.1-01", "few_expressions", "has room for 128 expressions", (statements, "read_expression", few)),
+        ("wsp.statements.read_expression", tensors_too)),
+    changed("WSP-04.1-01", "few_expressions", "has room for 128 expressions", ("wsp.statements.read_expression", few)),
     changed("WSP-02.2-06", "two_by_default", "gives a channel a capacity of two by default",
         (defaulting(Channel, capacity=2))),
     changed("WSP-02.2-07", "one_more_ahead", "lets a producer be two tokens ahead by default",
@@ -117,7 +118,7 @@ CHANNELS = [
     changed("WSP-02.2-10", "physical_depth", "counts the places of its queues, a power of two",
         made(capacity=lambda capacity, *rest: 1 << (capacity - 1).bit_length())),
     changed("WSP-02.2-10", "visible_is_gone", "has room for another token when one has become visible",
-        (ChannelState, "send", beside_visible_tokens)),
+        ("wsp.machine.ChannelState.send", beside_visible_tokens)),
     changed("WSP-02.2-10", "always_one", "has a capacity of one whatever is declared",
         made(capacity=lambda *arguments: 1)),
 ]  # fmt: skip

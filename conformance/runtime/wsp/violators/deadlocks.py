@@ -220,10 +220,15 @@ def three_levels(self: Processes, process: Any) -> ScopeState:
 
 SCOPES: list[Violation] = [
     changed("WSP-03.4.3-02", "with_outer", "the end of a scope frees what outer ones hold",
-        (Processes, "end_scope", with_outer)),
-    changed("WSP-03.4.3-01", "three_levels", "scopes hold on three levels", (Processes, "begin_scope", three_levels)),
-    changed("WSP-03.4.3-03", "no_scope_deadlock", "scopes hold nothing", (Machine, "_free", free_at_completion)),
-    changed("WSP-03.4.3-02", "barrier_at_end", "the end of a scope is a barrier", (Processes, "body", barrier_at_end)),
-    changed("WSP-03.4.3-02", "frees_64_bytes", "frees 64 bytes at most", (Processes, "end_scope", frees_64_bytes)),
-    changed("WSP-03.4.3-07", "held_for_good", "ends of scopes free nothing", (Processes, "end_scope", held_for_good)),
+        ("wsp.run.Processes.end_scope", with_outer)),
+    changed("WSP-03.4.3-01", "three_levels", "scopes hold on three levels",
+        ("wsp.run.Processes.begin_scope", three_levels)),
+    changed("WSP-03.4.3-03", "no_scope_deadlock", "scopes hold nothing",
+        ("wsp.machine.Machine._free", free_at_completion)),
+    changed("WSP-03.4.3-02", "barrier_at_end", "the end of a scope is a barrier",
+        ("wsp.run.Processes.body", barrier_at_end)),
+    changed("WSP-03.4.3-02", "frees_64_bytes", "frees 64 bytes at most",
+        ("wsp.run.Processes.end_scope", frees_64_bytes)),
+    changed("WSP-03.4.3-07", "held_for_good", "ends of scopes free nothing",
+        ("wsp.run.Processes.end_scope", held_for_good)),
 ]  # fmt: skip

@@ -33,7 +33,7 @@ def placed_by(clause: str, name: str, description: str, module: Any, place: Call
         chosen: Callable[[int, int], int] = places(policy_id, parameters, symbols)
         return chosen
 
-    return changed(clause, name, description, (policies, "placement", placement))
+    return changed(clause, name, description, ("wsp.policies.placement", placement))
 
 
 def placing(clause: str, name: str, description: str, module: Any, worker: Callable[[int, int, int], int]) -> Violation:
@@ -66,7 +66,7 @@ def salted_once(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> C
 @contextmanager
 def started_anew() -> Iterator[Transport]:
     """Yield a transport that makes another adapter whenever it is started."""
-    with substituted(SaltedOnce, [(policies, "placement", salted_once)]):
+    with substituted(SaltedOnce, [("wsp.policies.placement", salted_once)]):
         yield DirectTransport(SaltedOnce, "salted_once")
 
 
@@ -86,7 +86,7 @@ DISPATCH = [
     placing("WSP-03.1-02", "past_256", "leaves one worker out after 256 tasks", round_robin,
         lambda i, key, n: (i if i < 256 else i + 1) % n),
     changed("WSP-03.1-01", "two_on_the_third", "starts a task on the third worker while it runs another", (
-        Machine, "_one_less", beside_another)),
+        "wsp.machine.Machine._one_less", beside_another)),
     placing("WSP-03.1-03", "hash_to_the_first", "places all tasks on the first worker", hash, lambda i, key, n: 0),
     Violation("salted_once", "WSP-03.1-03", "places keys otherwise in each process", started_anew),
 ]  # fmt: skip

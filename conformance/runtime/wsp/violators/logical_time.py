@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.wsp.kernels import Cycles
 from tessera_reference.wsp.machine import Agenda, Machine
 from tessera_reference.wsp.package import Channel
 from tessera_reference.wsp.run import Processes
@@ -30,7 +29,7 @@ def telling(clause: str, name: str, description: str, other: Callable[[dict[str,
         found = STATISTICS(machine)
         return found | other(found)
 
-    return changed(clause, name, description, (Machine, "statistics", statistics))
+    return changed(clause, name, description, ("wsp.machine.Machine.statistics", statistics))
 
 
 def total(choose: Callable[[list[int]], int]) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -61,16 +60,17 @@ def unreported(self: Any, site: Any) -> None:
 TIME = [
     telling("WSP-01.2-01", "sum_of_processes", "gives the sum of the times of processes", total(sum)),
     changed("WSP-02.4-05", "late_at_times", "has another makespan under one seed of 64", (
-        Agenda, "__init__", late_at_times), (Agenda, "after", after_late)),
+        "wsp.machine.Agenda.__init__", late_at_times), ("wsp.machine.Agenda.after", after_late)),
     changed("WSP-02.4-02", "kernels_take_no_time", "adds no cycles to the time of a process",
-        (Processes, "elapse", lambda self, process, cycles: ELAPSE(self, process, 0))),
+        ("wsp.run.Processes.elapse", lambda self, process, cycles: ELAPSE(self, process, 0))),
     changed("WSP-02.4-02", "without_elements", "adds the fixed cycles of a kernel alone",
-        (Cycles, "of", lambda self, counts: self.fixed)),
+        ("wsp.kernels.Cycles.of", lambda self, counts: self.fixed)),
     changed("WSP-02.4-02", "without_fixed", "adds the cycles for elements alone",
-        (Cycles, "of", lambda self, counts: self.per_element * max(counts, default=0))),
+        ("wsp.kernels.Cycles.of", lambda self, counts: self.per_element * max(counts, default=0))),
     changed("WSP-01.2-05", "reported_once", "reports the cycles of the first run of a kernel",
-        (Machine, "count_kernel", once_each)),
-    changed("WSP-01.2-02", "unreported", "reports no cycles of kernels", (Machine, "count_kernel", unreported)),
+        ("wsp.machine.Machine.count_kernel", once_each)),
+    changed("WSP-01.2-02", "unreported", "reports no cycles of kernels",
+        ("wsp.machine.Machine.count_kernel", unreported)),
     changed("WSP-02.4-03", "without_latency", "ignores the latency of channels", made(latency=lambda *arguments: 0)),
     changed("WSP-02.4-04", "a_cycle_by_default", "gives channels a latency by default", defaulting(Channel, latency=1)),
 ]  # fmt: skip

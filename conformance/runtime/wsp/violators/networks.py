@@ -86,7 +86,7 @@ RESOLVE = Reader.resolve
 
 NETWORKS = [
     changed("WSP-02.1-01", "first_alike", "takes the first channel or kernel that begins alike",
-        (Reader, "resolve", first_alike)),
+        ("wsp.forms.Reader.resolve", first_alike)),
     answered("WSP-02.1-04", "last_token_first", "gives the tokens backwards", reversed_arrivals, "execute"),
     answered("WSP-01.2-05", "first_run_alone", "reports the cycles of a kernel once", one_report_a_kernel, "execute"),
     answered("WSP-03.1-01", "no_such_worker", "places tasks on workers that there are not", next_worker, "execute"),
@@ -107,11 +107,11 @@ NETWORKS = [
     answered("WSP-03.3-03", "no_report", "ends a deadlock without a report",
         lambda answer: answer.pop("deadlock", None) and None, "execute"),
     changed("WSP-02.1-04", "lost_beside_another", "loses a token where another producer waits",
-        (ChannelState, "send", lost_beside_another)),
+        ("wsp.machine.ChannelState.send", lost_beside_another)),
     changed("WSP-02.1-01", "outer_token", "sends on the token of the outer consume",
-        (Translation, "statement", of_the_outer_consume)),
+        ("wsp.networks._Translation.statement", of_the_outer_consume)),
     changed("WSP-03.1-01", "last_reader", "lets a write follow the last read before it alone",
-        (TensorMap, "dependencies", after_the_last_read)),
+        ("wsp.machine.TensorMap.dependencies", after_the_last_read)),
     changed("WSP-02.4-05", "free_dependences", "starts a task before those that it depends on are complete",
-        (TensorMap, "dependencies", lambda self, reads, writes: {})),
+        ("wsp.machine.TensorMap.dependencies", lambda self, reads, writes: {})),
 ]  # fmt: skip

@@ -161,9 +161,9 @@ PREPARED, STEP = WspMethods._prepared, WspMethods.wsp_step
 
 UPDATES = [
     changed("WSP-07.2-13", "sticky_where_refused", "symbols of a refused run stay",
-            (ReferenceAdapter, "_prepared", sticky_where_refused)),
+            ("adapter.ReferenceAdapter._prepared", sticky_where_refused)),
     changed("WSP-03.4.2-06", "steps_the_newest", "steps the newest run for one that there is not, and refuses",
-            (ReferenceAdapter, "wsp_step", stepping_another)),
+            ("adapter.ReferenceAdapter.wsp_step", stepping_another)),
     asked("WSP-07.2-13", "no_update", "symbols keep their defaults",
         lambda given: {name: value for name, value in given.items() if name != "symbols"}, "run"),
     asked("WSP-07.2-11", "truncated_symbols", "a symbol that is too wide loses bits", any_width, "run"),
@@ -175,7 +175,7 @@ UPDATES = [
 
 def loading(clause: str, name: str, description: str, document: Callable[[bytes], Mapping[str, Any]]) -> Violation:
     """Return a violation that reads the document of a package differently."""
-    return changed(clause, name, description, (parts, "_document", document))
+    return changed(clause, name, description, ("wsp.package._document", document))
 
 
 def accepting(*codes: str) -> Callable[[bytes], Mapping[str, Any]]:
@@ -269,7 +269,7 @@ def unread(clause: str, name: str, description: str, path: str, value: Any) -> V
         target[last] = value
         return usual_package(found)
 
-    return changed(clause, name, description, (parts, "_package", read))
+    return changed(clause, name, description, ("wsp.package._package", read))
 
 
 LENIENT = [
@@ -305,10 +305,12 @@ def in_either_phase(package: Package) -> None:
 
 usual_check = parts._check_target
 TARGETS = [
-    changed("WSP-07.2-14", "any_target", "packages for unknown targets are loaded", (parts, "_check_target", honest)),
-    changed("WSP-07.1-03", "any_claim", "a package may claim to enforce anything", (parts, "_check_state", of_a_state)),
-    changed("WSP-07.1-09", "either_phase", "any phase is loaded", (parts, "_check_target", in_either_phase)),
-]
+    changed("WSP-07.2-14", "any_target", "packages for unknown targets are loaded",
+        ("wsp.package._check_target", honest)),
+    changed("WSP-07.1-03", "any_claim", "a package may claim to enforce anything",
+        ("wsp.package._check_state", of_a_state)),
+    changed("WSP-07.1-09", "either_phase", "any phase is loaded", ("wsp.package._check_target", in_either_phase)),
+]  # fmt: skip
 
 
 BUILT: dict[str, list[Any]] = {}
@@ -333,7 +335,7 @@ def runs_what_was_built(self: ReferenceAdapter, *, package: str, **arguments: An
 def computing(name: str, description: str, op: str, result: Callable[..., Any]) -> Violation:
     """Return a violation in which an instruction computes something else."""
     other = {**kernels.INSTRUCTIONS, op: replace(kernels.INSTRUCTIONS[op], result=result)}
-    return changed("WSP-07.2-16", name, description, (kernels, "INSTRUCTIONS", other))
+    return changed("WSP-07.2-16", name, description, ("wsp.kernels.INSTRUCTIONS", other))
 
 
 def without_signs(like: Any, a: Any, b: Any) -> Any:
@@ -362,13 +364,13 @@ KERNELS = [
     computing("sum_in_pairs", "adds the elements of a sum in pairs", "sum", in_pairs),
     computing("iota_of_a_byte", "counts to 255 in iota", "iota", in_a_byte),
     changed("WSP-01.2-05", "first_tensor", "takes the cycles of the first tensor",
-        (kernels.Cycles, "of", lambda self, counts: self.fixed + self.per_element * next(iter(counts), 0))),
+        ("wsp.kernels.Cycles.of", lambda self, counts: self.fixed + self.per_element * next(iter(counts), 0))),
     changed("WSP-07.2-16", "two_dtypes", "takes a call with tensors of two dtypes",
-        (parts, "check_call", lambda kernel, tensors, path: None)),
+        ("wsp.package.check_call", lambda kernel, tensors, path: None)),
     changed("WSP-07.2-11", "one_bit_more", "takes a default of a bit more than the width",
-        (parts.Symbol, "most", property(lambda symbol: (2 << symbol.width) - 1))),
+        ("wsp.package.Symbol.most", property(lambda symbol: (2 << symbol.width) - 1))),
     changed("WSP-07.2-16", "built_kernels", "runs the kernels that were compiled, not those of the package",
-        (ReferenceAdapter, "wsp_compile", built), (ReferenceAdapter, "wsp_run", runs_what_was_built)),
+        ("adapter.ReferenceAdapter.wsp_compile", built), ("adapter.ReferenceAdapter.wsp_run", runs_what_was_built)),
 ]  # fmt: skip
 
 

@@ -24,7 +24,7 @@ PREVIOUS: dict[str, int] = {}
 
 def operator(name: str, description: str, op: str, other: Callable[[int, int], int]) -> Violation:
     """Return a violation in which an operator of two values computes something else."""
-    return changed("WSP-04.1-01", name, description, (statements, "BINARY", {**BINARY, op: other}))
+    return changed("WSP-04.1-01", name, description, ("wsp.statements.BINARY", {**BINARY, op: other}))
 
 
 def signed(value: int) -> int:
@@ -54,7 +54,7 @@ def left_over(package: Any, given: Mapping[str, int]) -> list[int]:
 
 def loading(name: str, description: str, other: Callable[[Any, str], int]) -> Violation:
     """Return a violation that loads elements as other numbers."""
-    return changed("WSP-04.2-02", name, description, (run, "_as_u64", other))
+    return changed("WSP-04.2-02", name, description, ("wsp.run._as_u64", other))
 
 
 def truncated(value: Any, place: str) -> int:
@@ -110,7 +110,9 @@ def turns_of_a_byte(self: Any, process: Any, body: Any, outer: Any) -> Iterator[
 
 def cond(name: str, description: str, taken: Callable[[int], bool]) -> Violation:
     """Return a violation whose cond takes its branch by another rule."""
-    return changed("WSP-04.2-03", name, description, (Processes, "decide", lambda self, when: taken(self.value(when))))
+    return changed(
+        "WSP-04.2-03", name, description, ("wsp.run.Processes.decide", lambda self, when: taken(self.value(when)))
+    )
 
 
 def at_first_here(self: Any, place: Any, evaluate: Callable[[], Any]) -> Any:
@@ -209,29 +211,35 @@ PREDICATES = [
     operator("wide_shift", "shifts everything out by 64 or more", "shl", lambda a, b: (a << b) & U64 if b < 64 else 0),
     operator("signed_shift", "shifts the sign in", "shr", lambda a, b: (signed(a) >> (b & 63)) & U64),
     operator("divides_by_zero", "gives 0 for a division by zero", "div", lambda a, b: a // b if b else 0),
-    changed("WSP-04.1-01", "both_sides", "evaluates all operands of a select", (Operation, "value", both_sides)),
+    changed("WSP-04.1-01", "both_sides", "evaluates all operands of a select",
+        ("wsp.statements.Operation.value", both_sides)),
     changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles",
-        (Constant, "value", lambda self, now: int(float(self.constant)) & U64)),
-    changed("WSP-04.1-03", "symbols_left_over", "keeps symbols of the run before", (run, "_symbols", left_over)),
-    changed("WSP-04.1-04", "late_run", "reads the operands of a kernel when it ends", (Processes, "run", late_run)),
-    changed("WSP-04.1-04", "late_task", "reads operands at each attempt to issue", (Processes, "task", late_task)),
-    changed("WSP-04.2-07", "late_key", "reads the key at each attempt to issue", (Processes, "task", late_key)),
-    changed("WSP-04.2-01", "wait_for_all", "waits for tasks of all processes", (Processes, "await_tasks", for_all)),
-    changed("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", (Processes, "value",
+        ("wsp.statements.Constant.value", lambda self, now: int(float(self.constant)) & U64)),
+    changed("WSP-04.1-03", "symbols_left_over", "keeps symbols of the run before", ("wsp.run._symbols", left_over)),
+    changed("WSP-04.1-04", "late_run", "reads the operands of a kernel when it ends",
+        ("wsp.run.Processes.run", late_run)),
+    changed("WSP-04.1-04", "late_task", "reads operands at each attempt to issue",
+        ("wsp.run.Processes.task", late_task)),
+    changed("WSP-04.2-07", "late_key", "reads the key at each attempt to issue", ("wsp.run.Processes.task", late_key)),
+    changed("WSP-04.2-01", "wait_for_all", "waits for tasks of all processes",
+        ("wsp.run.Processes.await_tasks", for_all)),
+    changed("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", ("wsp.run.Processes.value",
         lambda self, expression: int(at_first_here(self, expression, lambda: VALUE(self, expression))))),
     changed("WSP-04.2-01", "loads_at_once", "loads before the tasks that write are complete",
-        (Processes, "await_tensors", lambda self, process, reads, writes: AWAIT(self, process, (), writes))),
+        ("wsp.run.Processes.await_tensors", lambda self, process, reads, writes: AWAIT(self, process, (), writes))),
     loading("zeros_for_signs", "extends negative integers with zeros", narrow),
     loading("truncated", "cuts fractions off", truncated),
     loading("no_negative_zero", "refuses -0.0", no_negative_zero),
     loading("negative_floats", "wraps negative floats", negative_floats),
     loading("through_doubles", "rounds integers to doubles",
         lambda value, place: AS_U64(value, place) if isinstance(value, float) else int(float(value)) & U64),
-    changed("WSP-04.2-02", "element_of_a_word", "numbers elements in 32 bits", (Processes, "load", element_of_a_word)),
-    changed("WSP-04.1-02", "turns_of_a_byte", "counts turns in 8 bits", (Processes, "body", turns_of_a_byte)),
+    changed("WSP-04.2-02", "element_of_a_word", "numbers elements in 32 bits",
+        ("wsp.run.Processes.load", element_of_a_word)),
+    changed("WSP-04.1-02", "turns_of_a_byte", "counts turns in 8 bits", ("wsp.run.Processes.body", turns_of_a_byte)),
     cond("low_bits", "looks at 32 bits of a condition", lambda value: bool(value & 0xFFFFFFFF)),
-    changed("WSP-04.2-03", "decided_once", "keeps the first decision of a cond", (Processes, "decide", decided_once)),
+    changed("WSP-04.2-03", "decided_once", "keeps the first decision of a cond",
+        ("wsp.run.Processes.decide", decided_once)),
     changed("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value",
-        (statements, "read_expression", tensors_too)),
-    changed("WSP-04.2-07", "first_key", "places by the first key of a statement", (Processes, "key", first_key)),
+        ("wsp.statements.read_expression", tensors_too)),
+    changed("WSP-04.2-07", "first_key", "places by the first key of a statement", ("wsp.run.Processes.key", first_key)),
 ]  # fmt: skip

@@ -56,7 +56,7 @@ def sized(clause: str, name: str, description: str, change: Any) -> Violation:
     def init(self: Resources, sizes: Mapping[str, int]) -> None:
         usual_init(self, {resource: change(resource, size) for resource, size in sizes.items()})
 
-    return changed(clause, name, description, (Resources, "__init__", init))
+    return changed(clause, name, description, ("wsp.machine.Resources.__init__", init))
 
 
 def unbounded(resource: str, clause: str) -> Violation:
@@ -80,7 +80,9 @@ def growing(self: Resources, amounts: Amounts, worker: WorkerState) -> str | Non
     return None
 
 
-silent_growth = changed("WSP-03.4.1-03", "", "a resource that is exhausted grows", (Resources, "shortage", growing))
+silent_growth = changed(
+    "WSP-03.4.1-03", "", "a resource that is exhausted grows", ("wsp.machine.Resources.shortage", growing)
+)
 
 
 def dropping(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Any) -> str | None:
@@ -94,7 +96,7 @@ def dropping(self: Machine, process: ProcessState, site: CallSite, key: int, sca
 
 usual_issue = Machine.issue
 host_executes = changed(
-    "WSP-03.4.1-04", "", "the host executes at once what does not fit", (Machine, "issue", dropping)
+    "WSP-03.4.1-04", "", "the host executes at once what does not fit", ("wsp.machine.Machine.issue", dropping)
 )
 
 
@@ -103,7 +105,9 @@ def lost(self: Machine, process: ProcessState, site: CallSite, key: int, scalars
     return None
 
 
-tasks_dropped = changed("WSP-03.4.1-01", "", "a task for which there is no room is dropped", (Machine, "issue", lost))
+tasks_dropped = changed(
+    "WSP-03.4.1-01", "", "a task for which there is no room is dropped", ("wsp.machine.Machine.issue", lost)
+)
 
 
 def one_alone(self: Machine) -> None:
@@ -114,7 +118,7 @@ def one_alone(self: Machine) -> None:
 
 
 resumes_one = changed(
-    "WSP-03.4.1-02", "", "one of the stalled processes resumes at an instant", (Machine, "freed", one_alone)
+    "WSP-03.4.1-02", "", "one of the stalled processes resumes at an instant", ("wsp.machine.Machine.freed", one_alone)
 )
 
 
@@ -129,7 +133,7 @@ def in_ring_order(self: Machine, task: TaskState) -> None:
 
 
 freed_in_ring_order = changed(
-    "WSP-03.4.1-02", "", "slots are freed in the order of issue", (Machine, "_free", in_ring_order)
+    "WSP-03.4.1-02", "", "slots are freed in the order of issue", ("wsp.machine.Machine._free", in_ring_order)
 )
 
 
@@ -147,7 +151,7 @@ class Each:
 
 
 ring_of_each_process = changed(
-    "WSP-03.4-07", "", "each of two processes has a window", (Resources, "shortage", Each.shortage)
+    "WSP-03.4-07", "", "each of two processes has a window", ("wsp.machine.Resources.shortage", Each.shortage)
 )
 
 
@@ -161,7 +165,7 @@ def uncounted(reason: str, clause: str) -> Violation:
         usual_wait(self, who, found, subject)
         self.stall_count[reason] = 0
 
-    return changed(clause, f"never_{reason.lower()}", f"{reason} is never counted", (Machine, "wait", wait))
+    return changed(clause, f"never_{reason.lower()}", f"{reason} is never counted", ("wsp.machine.Machine.wait", wait))
 
 
 def renamed(reason: str, clause: str) -> Violation:
@@ -254,15 +258,16 @@ def processes_only(found: Answer) -> None:
 
 STATISTICS = [
     changed("WSP-03.4.2-03", "signals_from_0", "a wait to signal is too long",
-        (Machine, "_release", counted_from_before)),
-    changed("WSP-03.4.2-07", "waits_for_tasks", "a wait for tasks is a stall", (Machine, "wait", tasks_waits_too),
-        (Machine, "end_wait", time_of_task_waits)),
-    changed("WSP-03.4.2-07", "arena_first", "the arena comes before the ring", (Resources, "shortage", heap_first)),
-    changed("WSP-03.4.2-05", "two_marks", "two queues alone have marks", (Resources, "take", two_marks)),
+        ("wsp.machine.Machine._release", counted_from_before)),
+    changed("WSP-03.4.2-07", "waits_for_tasks", "a wait for tasks is a stall",
+        ("wsp.machine.Machine.wait", tasks_waits_too), ("wsp.machine.Machine.end_wait", time_of_task_waits)),
+    changed("WSP-03.4.2-07", "arena_first", "the arena comes before the ring",
+        ("wsp.machine.Resources.shortage", heap_first)),
+    changed("WSP-03.4.2-05", "two_marks", "two queues alone have marks", ("wsp.machine.Resources.take", two_marks)),
     with_statistics("WSP-03.4.2-04", "time_in_nanoseconds", "stall time is not in cycles", in_nanoseconds),
     with_statistics("WSP-03.4.2-03", "time_when_over", "a stall that lasts has no time", finished_only),
     with_statistics("WSP-03.4.2-06", "one_current_reason", "every stall is one of the ring", last_reason),
-    changed("WSP-03.4-04", "two_nodes", "takes two nodes at most", (Resources, "shortage", two_nodes)),
+    changed("WSP-03.4-04", "two_nodes", "takes two nodes at most", ("wsp.machine.Resources.shortage", two_nodes)),
     with_statistics("WSP-03.4.2-06", "processes_only", "says nothing of tasks that stall", processes_only),
     with_statistics("WSP-03.4.2-01", "no_stalls", "says nothing of stalls", without("stalls")),
 ]  # fmt: skip

@@ -45,7 +45,7 @@ def reading(other: Any) -> tuple[Any, str, Any]:
         changed = kind is TaskWindow and not self.numbered and isinstance(value, dict)
         return RECORD(self, kind, other(value) if changed else value, path)
 
-    return Reader, "record", record
+    return "wsp.forms.Reader.record", record
 
 
 def without_mode(value: Any) -> Any:
@@ -62,9 +62,11 @@ def without_unit(value: Any) -> Any:
 
 WINDOWS = [
     changed("WSP-03.2-03", "freed_at_once", "frees a slot when its task is issued",
-        (Resources, "take", freed_at_issue), (Resources, "free", no_slots)),
-    changed("WSP-03.2-03", "in_order_of_issue", "frees slots in the order of issue", (Machine, "_free", in_order)),
-    changed("WSP-03.2-01", "freed_in_a_scope", "frees slots that a scope holds", (Machine, "_free", without_scopes)),
+        ("wsp.machine.Resources.take", freed_at_issue), ("wsp.machine.Resources.free", no_slots)),
+    changed("WSP-03.2-03", "in_order_of_issue", "frees slots in the order of issue",
+        ("wsp.machine.Machine._free", in_order)),
+    changed("WSP-03.2-01", "freed_in_a_scope", "frees slots that a scope holds",
+        ("wsp.machine.Machine._free", without_scopes)),
     changed("WSP-03.2-02", "a_window_of_none", "takes a window of no slot for one of one",
         reading(lambda value: value | {"size": 1} if value.get("size") == 0 else value)),
     changed("WSP-03.2-02", "no_unit", "refuses a window that says its unit", reading(without_unit)),
