@@ -89,8 +89,8 @@ def compile_file(options: argparse.Namespace) -> int:
     data = package_bytes(package)
     if options.output is None:
         sys.stdout.write(data.decode())
-        return 0
-    write_file(options.output, data)
+    else:
+        write_file(options.output, data)
     return 0
 
 

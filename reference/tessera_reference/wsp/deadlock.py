@@ -66,11 +66,7 @@ def report(package: Package, state: Result) -> dict[str, Any]:
             for name, at in waiting["processes"].items()
             if (scopes := at["scopes"])
         ],
-        "held_by_scopes": any(
-            _held_by_scopes(process, resource)
-            for process in waiting["processes"].values()
-            for resource in _lacking(waits)
-        ),
+        "held_by_scopes": any(_held_by_scopes(at, *_lacking(waits)) for at in waiting["processes"].values()),
     }
 
 
@@ -104,8 +100,8 @@ def _lacking(waits: Sequence[Result]) -> list[str]:
     return [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
 
 
-def _held_by_scopes(process: Result, resource: str) -> bool:
-    return any(held.get(resource) for held in process["scopes"])
+def _held_by_scopes(process: Result, *resources: str) -> bool:
+    return any(held.get(resource) for held in process["scopes"] for resource in resources)
 
 
 def _awaited(wait: Result) -> list[str]:

@@ -461,7 +461,6 @@ class Machine:
         if kind == KERNEL_ENDS:
             task = self.tasks[number]
             self.apply(task.site, task.scalars)
-            self.count_kernel(task.site)
             self._signal(task)
         elif kind == TOKEN_SEEN:
             self.channels[number].token_seen()
@@ -481,8 +480,9 @@ class Machine:
         return len(self.assignments) + sum(self.kernel_runs) + tokens
 
     def apply(self, site: CallSite, scalars: Sequence[int]) -> None:
-        """The effect of a kernel on its tensors."""
+        """Execute a kernel on its tensors, and count it."""
         execute(self.package.kernels[site.kernel], [self.tensors[tensor] for tensor in site.tensors], scalars)
+        self.count_kernel(site)
 
     def count_kernel(self, site: CallSite) -> None:
         """A kernel has run."""

@@ -184,7 +184,6 @@ class Processes:
         yield from self.await_tensors(process, site.reads, site.writes)
         yield from self.elapse(process, site.cycles)
         self.machine.apply(site, scalars)
-        self.machine.count_kernel(site)
         self.machine.observe("kernel", process.index, site.kernel, site.cycles)
 
     def elapse(self, process: ProcessState, cycles: int) -> Waits:

@@ -89,7 +89,6 @@ def dropping(self: Machine, process: ProcessState, site: CallSite, key: int, sca
     reason = usual_issue(self, process, site, key, scalars)
     if reason is not None:
         self.apply(site, scalars)
-        self.count_kernel(site)
         self.assignments.append(0)
     return None
 
