@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator
 from tessera_conformance.schemas import schemas, validator
 from tessera_reference.wsp.builder import Expr, Program, TaskWindow, compile_program
 from tessera_reference.wsp.errors import ArgumentRefused, PackageRefused, ProgramRefused, WspFailure
+from tessera_reference.wsp.networks import execute
 from tessera_reference.wsp.package import canonical_bytes, content_hash, load, package_bytes
 from tessera_reference.wsp.run import Run
 from tessera_reference.wsp.targets import NAMES, Target, stated, target
@@ -144,6 +145,69 @@ def test_odd_values_anywhere_are_refused_or_mean_something() -> None:
             except WspFailure:
                 refused += 1
     assert refused > 3000
+
+
+NETWORK: dict[str, Any] = {
+    "channels": [{"name": "c"}, {"name": "d", "capacity": 2}],
+    "kernels": [{"name": "k", "cycles": 10}],
+    "processes": [
+        {
+            "name": "p",
+            "body": [
+                {"op": "send", "channel": "c", "token": 1},
+                {
+                    "op": "task",
+                    "kernel": "k",
+                    "key": 7,
+                    "reads": ["a"],
+                    "writes": ["b"],
+                    "waits": ["d"],
+                    "signals": ["c"],
+                },
+                {"op": "close", "channel": "c"},
+            ],
+        },
+        {
+            "name": "q",
+            "body": [
+                {
+                    "op": "consume",
+                    "channel": "c",
+                    "body": [{"op": "run", "kernel": "k"}, {"op": "send", "channel": "d"}],
+                }
+            ],
+        },
+    ],
+    "dispatch": {"policy": "round_robin", "workers": 2},
+    "task_window": {"size": 8, "unit": "tasks", "mode": "stall"},
+}
+
+
+def left_out(path: str) -> Any:
+    """A change that removes a member deep in a document."""
+
+    def change(document: Any) -> None:
+        *way, last = (int(part) if part.isdigit() else part for part in path.split("/"))
+        for part in way:
+            document = document[part]
+        del document[last]
+
+    return change
+
+
+def test_odd_values_anywhere_in_a_network_are_refused_or_mean_something() -> None:
+    """So is a network that lacks a member; nothing but the errors of this package is raised."""
+    assert execute(NETWORK)["outcome"] == "completed"
+    refused = 0
+    for path in places(NETWORK):
+        for change in (left_out(path), *(put(path, odd) for odd in ODD)):
+            network = copy.deepcopy(NETWORK)
+            change(network)
+            try:
+                execute(network)
+            except WspFailure:
+                refused += 1
+    assert refused > 500
 
 
 def test_programs_that_have_no_meaning(program: Program) -> None:

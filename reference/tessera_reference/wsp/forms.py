@@ -56,6 +56,13 @@ def member(value: Any, path: str, allowed: Sequence[str]) -> str:
     return str(value)
 
 
+def items(value: Any, path: str) -> Sequence[Any]:
+    """A list."""
+    if not isinstance(value, list):
+        raise ProgramRefused(path, "is no list")
+    return value
+
+
 def objects(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
     """A list of objects."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
@@ -171,9 +178,7 @@ def _reader(hint: Any) -> Read:
 
 
 def _listed(read: Read, reader: Reader, value: Any, path: str) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise ProgramRefused(path, "is no list")
-    return tuple(read(reader, item, f"{path}/{place}") for place, item in enumerate(value))
+    return tuple(read(reader, item, f"{path}/{place}") for place, item in enumerate(items(value, path)))
 
 
 def _mapped(read_name: Read, read: Read, reader: Reader, value: Any, path: str) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from .builder import Channel, Expr, Kernel, Program, Tensor, compile_program
 from .deadlock import knob_of
 from .errors import ProgramRefused
-from .forms import members, name, objects
+from .forms import items, members, name, objects
 from .native import NativeRun
 from .package import Package
 from .run import Run
@@ -29,13 +29,14 @@ def execute(network: Any, engine: Callable[[Package], Run | NativeRun] = Run) ->
     Raises `ProgramRefused`, and `UnsupportedDirective` for an unknown policy.
     """
     stated = members(network, "", ("channels", "kernels", "processes"), ("dispatch", "task_window"))
-    translation = _Translation({kernel["name"]: kernel["cycles"] for kernel in objects(stated["kernels"], "/kernels")})
+    kernels = _table(stated["kernels"], "/kernels", "cycles")
+    translation = _Translation({kernel["name"]: kernel["cycles"] for kernel in kernels})
     program = translation.program
     program.form["csp"]["channels"] = stated["channels"]
     program.form["schedule"] |= {part: stated[part] for part in ("task_window",) if part in stated}
     if "dispatch" in stated:
         program.dispatch(**members(stated["dispatch"], "/dispatch", ("policy", "workers")))
-    for place, process in enumerate(objects(stated["processes"], "/processes")):
+    for place, process in enumerate(_table(stated["processes"], "/processes", "body")):
         with program.process(process["name"]):
             translation.body(process["body"], f"/processes/{place}/body", [f"s{place}"])
     cpu_sim = target("cpu_sim")
@@ -44,6 +45,15 @@ def execute(network: Any, engine: Callable[[Package], Run | NativeRun] = Run) ->
     run = engine(package)
     events = run.observe()
     return _ending(package, run.finish().result(), events, [kernel for kernel, *_ in translation.kernels])
+
+
+def _table(value: Any, path: str, member: str) -> Sequence[Mapping[str, Any]]:
+    """Return entries, each of which has a name and a member."""
+    entries = objects(value, path)
+    for place, entry in enumerate(entries):
+        members(entry, f"{path}/{place}", ("name", member), tuple(entry))
+        name(entry["name"], f"{path}/{place}/name")
+    return entries
 
 
 class _Translation:
@@ -85,13 +95,14 @@ class _Translation:
 
     def task(self, stated: Mapping[str, Any], path: str) -> None:
         """A task; one that only reads tensors writes one of its own, which no other kernel uses."""
-        reads, writes = [[name(item, path) for item in stated.get(part, ())] for part in ("reads", "writes")]
+        lists = [items(stated.get(part, []), f"{path}/{part}") for part in ("reads", "writes", "waits", "signals")]
+        reads, writes = [[name(item, path) for item in listed] for listed in lists[:2]]
         if reads and not writes:
             writes = [f"own.{len(self.tensors)}"]
         for item in (*reads, *writes):
             if item not in self.tensors:
                 self.tensors[item] = self.program.tensor(item, "u64", 1)
-        waits, signals = [[Channel(item) for item in stated.get(part, ())] for part in ("waits", "signals")]
+        waits, signals = [list(map(Channel, listed)) for listed in lists[2:]]
         key = Expr({"constant": stated["key"]}) if "key" in stated else None
         kernel = self.kernel(stated["kernel"], path, len(reads), len(writes))
         tensors = [self.tensors[item] for item in (*writes, *reads)]
