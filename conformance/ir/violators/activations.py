@@ -1,45 +1,39 @@
 """Activations with another composition than the reference's (language specification, 10; AMB-LANG-133)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.numerics import activations
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.elementary import erf, exp, tanh
-from tessera_reference.numerics.formats import DType
-from tessera_reference.numerics.rounding import Overflow, round_to
+from tessera_reference.numerics.rounding import round_to
 
 from .changes import changed
 from .misrounding import half_away, unsaturated, without_subnormals
 
-Values: TypeAlias = Any
-Steps: TypeAlias = Callable[[Values, DType], Values]
+Values = Any
 
 ACTIVATIONS = ("sigmoid", "silu", "gelu")
 GELU, SIGMOID = activations._gelu, activations._sigmoid
 
 
-def composition(name: str, description: str, part: str, steps: Steps) -> Violation:
+def composition(name, description, part, steps):
     """Return a violation with another composition of an activation, every step rounded in the accumulator type."""
 
-    def compute(x: Values, kind: DType) -> Values:
+    def compute(x, kind):
         with np.errstate(all="ignore"):
             return np.asarray(steps(x, kind))
 
     return changed("LANG-02-04", name, description, (activations, part, compute), only=ACTIVATIONS)
 
 
-def halved_last(x: Values, kind: DType) -> Values:
+def halved_last(x, kind):
     factor = activations._constants(kind)[0]
     return x * (1 + erf(x * factor, kind)) / 2
 
 
-def distributed(x: Values, kind: DType) -> Values:
+def distributed(x, kind):
     _, factor, cube_factor = activations._constants(kind)
     inner = factor * x + (factor * cube_factor) * ((x * x) * x)
     return (kind.carrier.type(0.5) * x) * (1 + tanh(inner, kind))
@@ -55,12 +49,12 @@ COMPOSITIONS = [
 # Roundings
 
 
-def replacing(name: str, description: str, function: str, compute: Callable[..., Array]) -> Violation:
+def replacing(name, description, function, compute):
     """Return a violation that replaces one of the activations by another function of arrays."""
     return changed("LANG-02-04", name, description, (activations, function, compute), only=ACTIVATIONS)
 
 
-def narrow_sigmoid(x: Array, overflow: Overflow = "saturate") -> Array:
+def narrow_sigmoid(x, overflow="saturate"):
     kind, values = x.dtype, x.values
     if not kind.is_narrow:
         values = SIGMOID(values, kind)
@@ -71,24 +65,24 @@ def narrow_sigmoid(x: Array, overflow: Overflow = "saturate") -> Array:
     return Array(kind, values)
 
 
-def silu_of_rounded(x: Array, overflow: Overflow = "saturate") -> Array:
+def silu_of_rounded(x, overflow="saturate"):
     with np.errstate(all="ignore"):
         return Array(x.dtype, round_to(x.values * activations.sigmoid(x).values, x.dtype, overflow))
 
 
-def silu_by_quotient(x: Array, overflow: Overflow = "saturate") -> Array:
+def silu_by_quotient(x, overflow="saturate"):
     kind = x.dtype.accumulator
     with np.errstate(all="ignore"):
         wide = x.values.astype(kind.carrier)
         return Array(x.dtype, round_to(np.asarray(wide / (1 + exp(-wide, kind))), x.dtype, overflow))
 
 
-def rounding(name: str, description: str, rule: Callable[..., Values]) -> Violation:
+def rounding(name, description, rule):
     """Return a violation with another final rounding."""
     return changed("LANG-02-04", name, description, ("numerics.activations.round_to", rule), only=ACTIVATIONS)
 
 
-def flushing(x: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
+def flushing(x, kind, overflow="saturate"):
     return without_subnormals(round_to(x, kind, overflow), kind)
 
 
@@ -106,7 +100,7 @@ ROUNDED = [
 # relu
 
 
-def rectifier(name: str, description: str, compute: Callable[[Values], Values]) -> Violation:
+def rectifier(name, description, compute):
     """Return a violation with another relu."""
     return changed(
         "LANG-02-04",
@@ -117,5 +111,5 @@ def rectifier(name: str, description: str, compute: Callable[[Values], Values]) 
 
 
 RECTIFIERS = [
-    rectifier("relu_of_negative_zero", "leaves relu(-0) at -0", lambda x: np.where(x < 0, np.zeros_like(x), x)),
+    rectifier("relu_of_negative_zero", "leaves relu(-0) at -0", lambda x: np.where(x < 0, np.zeros_like(x), x))
 ]

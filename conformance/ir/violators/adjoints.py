@@ -1,12 +1,7 @@
 """Operations whose adjoint is wrong, or silently missing (language specification, 5.5)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, TypeAlias
 
-from tessera_conformance.strength import Violation
 from tessera_reference.graph import elementwise, reductions, term
 from tessera_reference.graph import elementwise as functions
 from tessera_reference.graph import elementwise as selection
@@ -27,26 +22,25 @@ from tessera_reference.graph.movement import (
     put_back,
 )
 from tessera_reference.graph.reductions import MatMul, Softmax
-from tessera_reference.graph.term import Term, terms
-from tessera_reference.ir.operation import OPERATIONS, Applied, Builder, Operation
+from tessera_reference.graph.term import terms
+from tessera_reference.ir.operation import OPERATIONS
 
 from .changes import changed
 from .gradients import off_tape
 
-Adjoint: TypeAlias = Callable[..., tuple[Any, ...]]
 GRADIENTS, EACH = "LANG-05.5-01", "LANG-05.5-02"
 
 
-def pulls_back(name: str, description: str, operation: type[Operation], pullback: Callable[..., Any]) -> Violation:
+def pulls_back(name, description, operation, pullback):
     """Return a violation with another adjoint of an operation: `pullback` takes dy, the result, the operands."""
     substitution = (operation, "pullback", lambda self, *arguments: pullback(*arguments))
     return changed(GRADIENTS, name, description, substitution, only=["grad"])
 
 
-def gives(name: str, description: str, operation: type[Operation], adjoint: Adjoint) -> Violation:
+def gives(name, description, operation, adjoint):
     """Return the same for an adjoint that reads the operation's attributes, which come first."""
 
-    def execute(self: Any, at: Applied, build: Builder) -> tuple[Any, ...]:
+    def execute(self, at, build):
         found = adjoint(self, *terms(at, build))
         return tuple(None if term is None else term.value for term in found)
 
@@ -63,7 +57,7 @@ OPERATORS = [
 ]  # fmt: skip
 
 
-def averaged_inside(self: Term, like: Term) -> Term:
+def averaged_inside(self, like):
     """The mean over an axis of extent 1 between others, in place of the sum."""
     total = _summed_to(self, like)
     for axis in range(1, len(like.shape) - 1):
@@ -80,18 +74,18 @@ STRETCHED = [
 ]  # fmt: skip
 
 
-def last_two(x: Term) -> Term:
+def last_two(x):
     """Return every matrix of a batch transposed."""
     rank = len(x.shape)
     return x.transpose(perm=(*range(rank - 2), rank - 1, rank - 2))
 
 
-def if_square(x: Term) -> Term:
+def if_square(x):
     """Transpose only if the shape requires it."""
     return x if x.shape[-1] == x.shape[-2] else last_two(x)
 
 
-def batches_turned(x: Term) -> Term:
+def batches_turned(x):
     """The axes of a batch of batches are exchanged too."""
     rank = len(x.shape)
     return x.transpose(perm=(*reversed(range(rank - 2)), rank - 1, rank - 2))
@@ -132,7 +126,7 @@ REDUCTIONS = [
 # Functions
 
 
-def slope(name: str, wrong: Callable[[Term, Term], Term], description: str = "") -> Violation:
+def slope(name, wrong, description=""):
     """Return a violation with another slope of a function; `wrong` takes the result and the operand."""
     text = description or f"has another slope of {name}"
     return pulls_back(f"slope_of_{name}", text, OPERATIONS[f"tessera.graph.{name}"], lambda dy, y, x: dy * wrong(y, x))
@@ -201,14 +195,14 @@ MOVEMENT = [
 ]  # fmt: skip
 
 
-def keeping_one(dy: Term, x: Term, indices: Term, axis: int) -> Term:
+def keeping_one(dy, x, indices, axis):
     nothing = x.beside(0).broadcast(shape=x.shape)
     one = dy.beside(1).broadcast(shape=dy.shape)
     counts = nothing.scatter_add(indices, one, axis=axis).maximum(x.beside(1))
     return nothing.scatter_add(indices, dy, axis=axis) / counts
 
 
-def taken(operation: Update, dy: Term, value: Term, bounds: tuple[Term, ...]) -> Term:
+def taken(operation, dy, value, bounds):
     part = dy.slice(*bounds, spec=operation.spec)
     return part if value.shape else part.summed_to(value)
 
@@ -216,10 +210,10 @@ def taken(operation: Update, dy: Term, value: Term, bounds: tuple[Term, ...]) ->
 # No adjoint
 
 
-def silent(operation: type[Operation]) -> Violation:
+def silent(operation):
     """Return a violation with an operation whose gradients are silently zero, since it has no adjoint."""
 
-    def adjoint(self: Any, at: Applied, build: Builder) -> tuple[None, ...]:
+    def adjoint(self, at, build):
         return tuple(None for _ in at.operands)
 
     name = operation.__name__.lower()
@@ -232,7 +226,7 @@ def silent(operation: type[Operation]) -> Violation:
     )
 
 
-def opaque(operation: Any) -> Violation:
+def opaque(operation):
     """Return the same for an operation that is defined by others."""
     name = operation.__name__.lower()
     description = f"has no derivative of {name}, and says nothing"

@@ -1,46 +1,36 @@
 """Casts that round twice or wrongly, saturate wrongly or lose a part (language specification, 3.1; AMB-LANG-105)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any, TypeAlias
-
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import DTYPES, DType
-from tessera_reference.numerics.rounding import Overflow, cast, round_to
+from tessera_reference.numerics.formats import DTYPES
+from tessera_reference.numerics.rounding import cast, round_to
 
 from .changes import changed
 from .misrounding import as_tf32, through, without_subnormals
 
-Values: TypeAlias = Any
-Cast: TypeAlias = Callable[[Array, DType, Overflow], Array]
-Applies: TypeAlias = Callable[[DType, DType], bool]
 
-
-def miscast(name: str, description: str, compute: Cast, applies: Applies = lambda source, target: True) -> Violation:
+def miscast(name, description, compute, applies=lambda source, target: True):
     """Return a violation with another cast between some pairs of dtypes."""
 
-    def execute(x: Array, target: DType, overflow: Overflow = "saturate") -> Array:
+    def execute(x, target, overflow="saturate"):
         with np.errstate(all="ignore"):
             return compute(x, target, overflow) if applies(x.dtype, target) else cast(x, target, overflow)
 
     return changed("LANG-03.1-05", name, description, ("graph.elementwise.cast", execute))
 
 
-def floats(source: DType, target: DType) -> bool:
+def floats(source, target):
     """True for casts between real floats."""
     return source.kind == target.kind == "float"
 
 
-def from_integers(source: DType, target: DType) -> bool:
+def from_integers(source, target):
     """True for casts from integers to floats."""
     return source.kind == "int" and target.kind == "float"
 
 
-def to_integers(source: DType, target: DType) -> bool:
+def to_integers(source, target):
     """True for casts from floats to integers."""
     return source.kind == "float" and target.kind == "int"
 
@@ -48,30 +38,30 @@ def to_integers(source: DType, target: DType) -> bool:
 # Between floats
 
 
-def rounding_by(rule: Callable[..., Values]) -> Cast:
+def rounding_by(rule):
     """Return a cast with another rounding to a float dtype."""
 
-    def compute(x: Array, target: DType, overflow: Overflow) -> Array:
+    def compute(x, target, overflow):
         return Array(target, rule(x.values, target, overflow).astype(target.carrier))
 
     return compute
 
 
-def fp8_through(middle: str) -> tuple[Cast, Applies]:
+def fp8_through(middle):
     """Return casts to fp8 that pass through another type."""
     return rounding_by(through(middle)), lambda source, target: floats(source, target) and target.bits == 8
 
 
-def tiny_operands(x: Array, target: DType, overflow: Overflow) -> Array:
+def tiny_operands(x, target, overflow):
     return cast(Array(x.dtype, without_subnormals(x.values, x.dtype)), target, overflow)
 
 
-def infinity_kept(x: Array, target: DType, overflow: Overflow) -> Array:
+def infinity_kept(x, target, overflow):
     values = round_to(x.values, target, overflow)
     return Array(target, np.where(np.isinf(x.values), round_to(x.values, target, "nonfinite"), values))
 
 
-def below_480(x: Array, target: DType, overflow: Overflow) -> Array:
+def below_480(x, target, overflow):
     values = round_to(x.values, target, overflow)
     kept = (np.abs(x.values) < 480) & np.isnan(values) & ~np.isnan(x.values)
     return Array(target, np.where(kept, np.copysign(np.float32(448), x.values.astype(np.float32)), values))
@@ -95,43 +85,43 @@ FLOATS = [
 # Integers, bool, complex numbers
 
 
-def saturated(x: Array, target: DType, overflow: Overflow) -> Array:
+def saturated(x, target, overflow):
     return Array(target, np.clip(x.values, target.int_min, target.int_max).astype(target.carrier))
 
 
-def whole_by(rule: Callable[[Values], Values]) -> Cast:
+def whole_by(rule):
     """Return a cast that rounds fractions to whole numbers in another mode than toward zero."""
 
-    def compute(x: Array, target: DType, overflow: Overflow) -> Array:
+    def compute(x, target, overflow):
         return cast(Array(x.dtype, rule(x.values)), target, overflow)
 
     return compute
 
 
-def unsigned(x: Array, target: DType, overflow: Overflow) -> Array:
+def unsigned(x, target, overflow):
     return Array(target, x.values.view(f"u{x.values.dtype.itemsize}").astype(target.carrier))
 
 
-def bool_by(true: Callable[[Values, DType], Values]) -> tuple[Cast, Applies]:
+def bool_by(true):
     """Return a cast with another rule for true numbers."""
 
-    def compute(x: Array, target: DType, overflow: Overflow) -> Array:
+    def compute(x, target, overflow):
         return Array(target, np.asarray(true(x.values, x.dtype)))
 
     return compute, lambda source, target: target.kind == "bool" and source.kind == "float"
 
 
-def bool_to(value: int) -> tuple[Cast, Applies]:
-    def compute(x: Array, target: DType, overflow: Overflow) -> Array:
+def bool_to(value):
+    def compute(x, target, overflow):
         return Array(target, x.values.astype(target.carrier) * target.carrier.type(value))
 
     return compute, lambda source, target: source.kind == "bool" and target.kind in ("int", "float")
 
 
-def complex_by(change: Callable[[Array, Values], None], source_kind: str) -> tuple[Cast, Applies]:
+def complex_by(change, source_kind):
     """Return a cast to a complex dtype with a changed result."""
 
-    def compute(x: Array, target: DType, overflow: Overflow) -> Array:
+    def compute(x, target, overflow):
         values = cast(x, target, overflow).values.copy()
         change(x, values)
         return Array(target, values)
@@ -142,7 +132,7 @@ def complex_by(change: Callable[[Array, Values], None], source_kind: str) -> tup
     )
 
 
-def conjugate(x: Array, values: Values) -> None:
+def conjugate(x, values):
     """Negate the imaginary parts."""
     values.imag = np.negative(values.imag)
 

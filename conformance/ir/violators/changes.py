@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import Around, Violation, replaced
 from tessera_conformance.tensors import Tensor
-from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.language import CompiledModule
 
 _COMPILED: dict[str, CompiledModule] = {}
@@ -51,6 +51,16 @@ def changed(
     """Return a violation of the arithmetic that replaces attributes; `only` names the operations that this changes."""
     make = partial(KeepsOthers, only) if only else CompilesOnce
     return replaced(clause, description, make, *substitutions, name=name)
+
+
+def instead(name: str, clause: str, description: str, place: str, substitute: Any) -> Violation:
+    """Return a violation that replaces one attribute, and compiles every program anew."""
+    return replaced(clause, description, make, (place, substitute), name=name)
+
+
+def around(change: Callable[..., Any]) -> Around:
+    """Return a substitute that calls `change` with what it replaces, and then with its own arguments."""
+    return Around(lambda usual: lambda *arguments, **named: change(usual, *arguments, **named))
 
 
 def nothing(*arguments: Any) -> None:

@@ -1,17 +1,12 @@
 """Implementations that execute an if, a for or a while wrongly (language spec, sections 1, 2 and 2.3)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.control import For, If, While
 from tessera_reference.language import statements, syntax
-from tessera_reference.language.scope import Scope
 from tessera_reference.numerics.array import Array
 
 from .language_semantics import shown
@@ -23,32 +18,32 @@ REGIONS = [
 ]  # fmt: skip
 
 
-def runs(name: str, clause: str, description: str, owner: type, steps: Any) -> Violation:
+def runs(name, clause, description, owner, steps):
     """Return a violation with another execution of a control construct."""
     return replaced(clause, description, make, (owner, "steps", steps), name=name)
 
 
-def counted(start: Array, index: int) -> Array:
+def counted(start, index):
     """Return the loop variable at one turn."""
     return Array(start.dtype, start.values.dtype.type(index))
 
 
-def both_branches(self: If, condition: Array, env: Any) -> Any:
+def both_branches(self, condition, env):
     then = yield from env.region(0, ())
     otherwise = yield from env.region(1, ())
     return then if condition.values else otherwise
 
 
-def _upwards(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+def _upwards(self, start, stop, step, *carried, env):
     return _for(self, start, stop, counted(step, abs(int(step.values))), *carried, env=env)
 
 
-def _at_least_once(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+def _at_least_once(self, start, stop, step, *carried, env):
     numbers = range(int(start.values), int(stop.values), int(step.values))
     return _for(self, start, stop if numbers else counted(stop, int(start.values) + 1), step, *carried, env=env)
 
 
-def _in_the_shorter(self: If, condition: Array, env: Any) -> Any:
+def _in_the_shorter(self, condition, env):
     taken = yield from env.region(0 if condition.values else 1, ())
     if not any("?" in str(type_) for type_ in self.returns):
         return taken
@@ -59,35 +54,35 @@ def _in_the_shorter(self: If, condition: Array, env: Any) -> Any:
     )
 
 
-def _first_only(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+def _first_only(self, start, stop, step, *carried, env):
     for index in range(int(start.values), int(stop.values), int(step.values)):
         after = yield from env.region(0, (counted(start, index), *carried))
         carried = (*after[:1], *carried[1:])
     return carried
 
 
-def _stuck(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+def _stuck(self, start, stop, step, *carried, env):
     for _ in range(int(start.values), int(stop.values), int(step.values)):
         carried = yield from env.region(0, (start, *carried))
     return carried
 
 
-def _short_of_the_largest(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+def _short_of_the_largest(self, start, stop, step, *carried, env):
     last = (1 << 31) - 1 - int(step.values)
     near = int(step.values) > 1 and int(stop.values) > last
     return _for(self, start, counted(stop, last) if near else stop, step, *carried, env=env)
 
 
-def _no_turn_by_zero(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+def _no_turn_by_zero(self, start, stop, step, *carried, env):
     return (yield from _for(self, start, stop, step, *carried, env=env)) if step.values else carried
 
 
-def _once(self: While, *carried: Array, env: Any) -> Any:
+def _once(self, *carried, env):
     (holds,) = yield from env.region(0, carried)
     return (yield from env.region(1, carried)) if holds.values else carried
 
 
-def _as_before(self: While, *carried: Array, env: Any) -> Any:
+def _as_before(self, *carried, env):
     after = yield from _while(self, *carried, env=env)
     return (*after[:1], *carried[1:])
 
@@ -96,19 +91,19 @@ _for, _while, _carried = For.steps, While.steps, statements._carried
 FEW_NAMES, FEW_TURNS = 4, 1000
 
 
-def exchanged(results: Sequence[Any], type_of: Callable[[Any], Any]) -> tuple[Any, ...]:
+def exchanged(results, type_of):
     """Return three results or more with the last two exchanged, if they are of one type."""
     if len(results) < 3 or type_of(results[-1]) != type_of(results[-2]):
         return tuple(results)
     return *results[:-2], results[-1], results[-2]
 
 
-def _exchanged(self: If, condition: Array, env: Any) -> Any:
+def _exchanged(self, condition, env):
     results = yield from env.region(0 if condition.values else 1, ())
     return exchanged(results, lambda result: (result.dtype, result.shape))
 
 
-def _while_of_few_turns(self: While, *carried: Array, env: Any) -> Any:
+def _while_of_few_turns(self, *carried, env):
     for _ in range(FEW_TURNS):
         (holds,) = yield from env.region(0, carried)
         if not holds.values:
@@ -117,7 +112,7 @@ def _while_of_few_turns(self: While, *carried: Array, env: Any) -> Any:
     return carried
 
 
-def _for_of_few_turns(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+def _for_of_few_turns(self, start, stop, step, *carried, env):
     for index in islice(range(int(start.values), int(stop.values), int(step.values)), FEW_TURNS):
         carried = yield from env.region(0, (counted(start, index), *carried))
     return carried
@@ -152,7 +147,7 @@ FORS = [
 ]  # fmt: skip
 
 
-def _without_loops_in_whiles(scope: Scope, body: syntax.Block, hidden: tuple[str, ...]) -> list[str]:
+def _without_loops_in_whiles(scope, body, hidden):
     own = [inner for inner in body.statements if hidden or not isinstance(inner, syntax.For | syntax.While)]
     return _carried(scope, replace(body, statements=tuple(own)), hidden)
 

@@ -1,20 +1,15 @@
 """Implementations that break one rule of declarations, aliases, constants or types without values (2.2, 2.3, 5.2)."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.adapter import language as adapter
 from tessera_reference.adapter import make
 from tessera_reference.graph import execution
 from tessera_reference.graph.constant import ConstTensor
-from tessera_reference.ir.operation import Function, Module
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import expressions, modules, syntax, values
 from tessera_reference.language import expressions as constants
@@ -27,7 +22,7 @@ from .language_semantics import shown
 from .language_syntax import refuses, rewrites
 
 
-def _twice_of_a_kind(self: ModuleLowering, declaration: Any) -> None:
+def _twice_of_a_kind(self, declaration):
     named = [same_name for same_name in self.declaration.declarations if same_name.name == declaration.name]
     if len({type(same_name) for same_name in named}) < len(named):
         _twice(self, declaration)
@@ -35,13 +30,13 @@ def _twice_of_a_kind(self: ModuleLowering, declaration: Any) -> None:
         self._declare(declaration)
 
 
-def _declared_before(module: Any, expressions: Any, call: Any, name: str) -> bool:
+def _declared_before(module, expressions, call, name):
     known = [declaration.name for declaration in module.declaration.declarations]
     calling = next((caller for caller in module.in_progress), name)
     return _callable(module, expressions, call, name) and known.index(name) < known.index(calling)
 
 
-def _crashing(module: Any, expressions: Any, call: Any, name: str) -> bool:
+def _crashing(module, expressions, call, name):
     if name in module.in_progress:
         raise RuntimeError("the stack is exhausted")
     return _callable(module, expressions, call, name)
@@ -64,11 +59,11 @@ DECLARATIONS = [
 # Aliases and types
 
 
-def _all_aliases(self: ModuleLowering, place: Any, call: Any, reference: Any = None) -> Surroundings:
+def _all_aliases(self, place, call, reference=None):
     return Surroundings(call, self.constants, self.constant, self.aliases, reference)
 
 
-def _without_layout(name: str, aliases: Any) -> Any:
+def _without_layout(name, aliases):
     found = _resolve_name(name, aliases)
     return replace(found, layout=ROW_MAJOR) if isinstance(found, Tensor) else found
 
@@ -104,14 +99,14 @@ _function_type = values.FunctionType
 # Constants
 
 
-def _in_one_space(self: ModuleLowering, declaration: Any) -> None:
+def _in_one_space(self, declaration):
     _declare(self, declaration)
     if isinstance(declaration, syntax.Let):
         shared = vars(self.findings).setdefault("constants", {})
         self.constants[declaration.name] = shared.setdefault(declaration.name, declaration)
 
 
-def _first_number(self: ConstTensor, env: Any) -> Any:
+def _first_number(self, env):
     filled = _execute(self, env)
     return Array(filled.dtype, np.broadcast_to(filled.values.reshape(-1)[:1].reshape(()), filled.shape).copy())
 
@@ -120,18 +115,18 @@ _name, _declare, _constant = Expressions._name, ModuleLowering._declare, ModuleL
 _infer, _execute = ConstTensor.infer, ConstTensor.execute
 
 
-def constant(name: str, clause: str, description: str, owner: Any, attribute: str, instead: Any) -> Violation:
+def constant(name, clause, description, owner, attribute, instead):
     """Return a violation with other constants."""
     return replaced(clause, description, make, (owner, attribute, instead), name=name)
 
 
-def without_signs(self: Expressions, known: Any, span: Any) -> Any:
+def without_signs(self, known, span):
     values = known.array.values
     unsigned = Array(known.array.dtype, np.where(values == 0, np.zeros_like(values), values))
     return _given(self, replace(known, array=unsigned), span)
 
 
-def _inner_constant(self: Expressions, name: Any, dtype: Any) -> Any:
+def _inner_constant(self, name, dtype):
     if self.scope.parent is not None and name.text not in self.scope.names and name.text in self.around.constants:
         constant = self.around.value_of(name.text)
         return self.given(constant, name.span) if constant is not None else None
@@ -161,7 +156,7 @@ CONSTANTS = [
 ]  # fmt: skip
 
 
-def _of_the_first_module(modules: Sequence[Module], name: str) -> tuple[Module, Function]:
+def _of_the_first_module(modules, name):
     """The first function of a name, whatever module stands before it."""
     short = name.rpartition(".")[2]
     return _find_function([module for module in modules if short in module.functions][:1], short)

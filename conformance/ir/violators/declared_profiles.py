@@ -4,14 +4,7 @@ A run at a lower level than strict allows another order and other approximations
 that declares otherwise (AMB-LANG-111). Each has the defect of another violator, in such runs only.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import Any
-
 from tessera_conformance.strength import Violation, replaced
-from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter
 
 from . import activations, fourier, functions, movement_rules, normalization, numerics, products, reductions, stateful
@@ -19,22 +12,17 @@ from . import activations, fourier, functions, movement_rules, normalization, nu
 FAST = ("fast",)
 BELOW_STRICT = ("fast", "deterministic")
 
-Condition = Callable[[Mapping[str, Any]], bool]
-"""A condition on the parameters of a call."""
-
 
 class Unheeding(ReferenceAdapter):
     """The reference, changed in runs of some levels, whatever the program declares."""
 
-    def __init__(self, change: Violation, levels: tuple[str, ...], where: Condition) -> None:
+    def __init__(self, change, levels, where):
         super().__init__()
         self.change, self.levels, self.where = change, levels, where
 
-    def language_execute(
-        self, *, source: str, function: str, inputs: Mapping[str, Tensor], level: str = "strict", **request: Any
-    ) -> dict[str, Any]:
+    def language_execute(self, *, source, function, inputs, level="strict", **request):
         """Return the results of a function; if they are changed, always by Graph IR."""
-        given: dict[str, Any] = {"source": source, "function": function, "inputs": inputs, "level": level, **request}
+        given = {"source": source, "function": function, "inputs": inputs, "level": level, **request}
         if level not in self.levels or not self.where(given):
             return super().language_execute(**given)
         with self.change.broken() as changed:
@@ -42,24 +30,17 @@ class Unheeding(ReferenceAdapter):
             return changed.language_execute(**given | {"at": "graph"})
 
 
-def everywhere(given: Mapping[str, Any]) -> bool:
+def everywhere(given):
     """True for every program."""
     return True
 
 
-def unheeded(
-    name: str,
-    clause: str,
-    description: str,
-    change: Violation,
-    levels: tuple[str, ...] = FAST,
-    where: Condition = everywhere,
-) -> Violation:
+def unheeded(name, clause, description, change, levels=FAST, where=everywhere):
     """Return a violation with a change that the level of the run permits and the program does not."""
     return replaced(clause, description, lambda: Unheeding(change, levels, where), name=name)
 
 
-def of(module: ModuleType, name: str) -> Violation:
+def of(module, name):
     """Return the violator of a module by its name."""
     lists = [value for value in vars(module).values() if isinstance(value, list)]
     return next(
@@ -70,12 +51,12 @@ def of(module: ModuleType, name: str) -> Violation:
     )
 
 
-def fold() -> Violation:
+def fold():
     """Return the violator with sums from left to right."""
     return of(reductions, "fold")
 
 
-def blocks() -> Violation:
+def blocks():
     """Return the violator with products in blocks."""
     return of(products, "blocked_product")
 

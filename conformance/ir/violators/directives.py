@@ -1,11 +1,8 @@
 """Implementations that read, store or apply schedule statements and annotations wrongly (sections 2 to 2.3, 5.3)."""
 
-from __future__ import annotations
-
-from typing import Any
 from unittest import mock
 
-from tessera_conformance.strength import Violation, replaced, violates
+from tessera_conformance.strength import replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir import attributes
@@ -25,21 +22,21 @@ STATEMENTS = [
 ]  # fmt: skip
 
 
-def emitting(name: str, description: str, emit: Any) -> Violation:
+def emitting(name, description, emit):
     """Return a violation that emits other metadata."""
     return replaced("LANG-02.3-79", description, make, ("language.statements._emit", emit), name=name)
 
 
-def _without_settings(scope: Any, directive: str, subjects: Any, settings: Any, span: Any) -> None:
+def _without_settings(scope, directive, subjects, settings, span):
     _emit(scope, directive, subjects, (), span)
 
 
-def _of_the_first(scope: Any, directive: str, subjects: Any, settings: Any, span: Any) -> None:
+def _of_the_first(scope, directive, subjects, settings, span):
     first = next(iter(scope.names.values())).value
     _emit(scope, directive, (first,), settings, span)
 
 
-def _blocks_apart(findings: Any, call: Any) -> Any:
+def _blocks_apart(findings, call):
     settings = _read_settings(findings, call)
     return settings[::-1] if settings and call.attributes else settings
 
@@ -56,7 +53,7 @@ METADATA = [
 
 @violates("LANG-02.3-79", "adds the terms of a scheduled product in another order")
 class ReorderedWhenScheduled(ReferenceAdapter):
-    def language_execute(self, *, source: str, **request: Any) -> dict[str, Any]:
+    def language_execute(self, *, source, **request):
         execute = _descending if "schedule." in source else _execute
         with mock.patch.object(MatMul, "execute", execute):
             return super().language_execute(source=source, **request)
@@ -64,13 +61,13 @@ class ReorderedWhenScheduled(ReferenceAdapter):
 
 @violates("LANG-02-07", "lets a fast function or run win over a numerics statement")
 class OutermostWins(ReferenceAdapter):
-    def language_execute(self, *, source: str, level: str = "strict", **request: Any) -> dict[str, Any]:
+    def language_execute(self, *, source, level="strict", **request):
         execute = _descending if level == "fast" or "numerics_profile=fast" in source else _execute
         with mock.patch.object(MatMul, "execute", execute):
             return super().language_execute(source=source, **request)
 
 
-def _descending(self: MatMul, a: Array, b: Array, env: Any) -> Any:
+def _descending(self, a, b, env):
     reversed_a, reversed_b = Array(a.dtype, a.values[..., ::-1].copy()), Array(b.dtype, b.values[..., ::-1, :].copy())
     return _execute(self, reversed_a, reversed_b, env)
 
@@ -81,7 +78,7 @@ _execute = MatMul.execute
 # Annotations
 
 
-def _settings_lost(findings: Any, annotations: Any) -> Any:
+def _settings_lost(findings, annotations):
     _read_annotations(findings, annotations)
     return ()
 
@@ -89,7 +86,7 @@ def _settings_lost(findings: Any, annotations: Any) -> Any:
 _read_annotations = modules.read_annotations
 
 
-def flattened(value: Any) -> Any:
+def flattened(value):
     """The items of lists in a list stand in that list."""
     found = _plain_value(value)
     lists = [item if isinstance(item, tuple) else (item,) for item in found] if isinstance(found, tuple) else []
@@ -111,22 +108,22 @@ ANNOTATIONS = [
 ]  # fmt: skip
 
 
-def ignoring(name: str, clause: str, attribute: str) -> Violation:
+def ignoring(name, clause, attribute):
     """Return a violation that reads an attribute of any operation, and does not compare it with the result."""
 
-    def read(given: Any) -> Any:
+    def read(given):
         return {key: value for key, value in _read_common(given).items() if key != attribute}
 
     owners = [(owner, "read_common", read) for owner in (expressions, modules, modules)]
     return replaced(clause, f"does not look at the attribute {attribute}", make, *owners, name=name)
 
 
-def multiples(stated: Any, actual: Any) -> bool:
+def multiples(stated, actual):
     alike = len(stated) == len(actual)
     return alike and all(want > 0 and int(have) % want == 0 for want, have in zip(stated, actual, strict=True))
 
 
-def without_blocks(values: Any, result: Any) -> None:
+def without_blocks(values, result):
     """Compare a stated layout by its name alone."""
     if values.get("layout") and isinstance(result, Tensor) and values["layout"].startswith(result.layout.name):
         values = {**values, "layout": result.layout.text}

@@ -1,28 +1,22 @@
 """Fourier transforms by other algorithms, factors, products and scales (language specification, 5.2; AMB-LANG-116)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.numerics import arithmetic, fourier
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import DTYPES, DType
-from tessera_reference.numerics.fourier import Norm
+from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import fold
 
 from .changes import changed
 
-Values: TypeAlias = Any
-Parts: TypeAlias = tuple[Values, Values]
+Values = Any
 FFT, TWIDDLES, SCALE = fourier.fft, fourier.twiddles, fourier._scale
 
 
-def transform(name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
+def transform(name, description, *substitutions):
     """Return a violation of the transforms."""
     return changed("LANG-05.2-04", name, description, *substitutions)
 
@@ -30,16 +24,16 @@ def transform(name: str, description: str, *substitutions: tuple[Any, str, Any])
 # Factors
 
 
-def factors(name: str, description: str, compute: Callable[[int, DType], Parts]) -> Violation:
+def factors(name, description, compute):
     """Return a violation with other factors; `compute` takes the length and the type of their parts."""
     return transform(name, description, ("numerics.fourier.twiddles", compute))
 
 
-def unrounded(n: int, component: DType) -> Parts:
+def unrounded(n, component):
     return TWIDDLES(n, component if component.bits == 64 else _DOUBLE)
 
 
-def by_recurrence(n: int, component: DType) -> Parts:
+def by_recurrence(n, component):
     real, imaginary = TWIDDLES(n, component)
     turned = [(component.carrier.type(1), component.carrier.type(0))]
     for _ in range(1, n):
@@ -49,15 +43,13 @@ def by_recurrence(n: int, component: DType) -> Parts:
 
 _DOUBLE, _SINGLE = DTYPES["fp64"], DTYPES["complex64"]
 
-FACTORS = [
-    factors("factors_by_recurrence", "multiplies each factor out of the one before", by_recurrence),
-]
+FACTORS = [factors("factors_by_recurrence", "multiplies each factor out of the one before", by_recurrence)]
 
 
 # Algorithms
 
 
-def fused_product(x: Parts, y: Parts) -> Parts:
+def fused_product(x, y):
     (a, b), (c, d) = x, y
     if np.result_type(a, c) != np.float32:
         return a * c - b * d, a * d + b * c
@@ -67,7 +59,7 @@ def fused_product(x: Parts, y: Parts) -> Parts:
     return real.astype(np.float32), imaginary.astype(np.float32)
 
 
-def of_one_batch(x: Array, norm: Norm = "ortho") -> Array:
+def of_one_batch(x, norm="ortho"):
     result = FFT(x, norm)
     rows = result.values.reshape(-1, result.shape[-1])
     batches = int(np.prod(result.shape[:-2]))
@@ -87,23 +79,23 @@ ALGORITHMS = [
 # Floats
 
 
-def of_float(compute: Callable[[Array, Norm], Array]) -> Callable[..., Array]:
+def of_float(compute):
     """Return a transform that computes differently for floats."""
 
-    def transformed(x: Array, norm: Norm = "ortho") -> Array:
+    def transformed(x, norm="ortho"):
         return FFT(x, norm) if x.dtype.kind == "complex" else compute(x, norm)
 
     return transformed
 
 
-def narrowed(x: Array, norm: Norm) -> Array:
+def narrowed(x, norm):
     wide = FFT(x, norm)
     parts = (cast(Array(wide.dtype.component, part), x.dtype) for part in arithmetic.parts(wide.values))
     real, imaginary = (cast(part, wide.dtype.component).values for part in parts)
     return Array(wide.dtype, arithmetic.join(real, imaginary))
 
 
-def half(x: Array, norm: Norm) -> Array:
+def half(x, norm):
     found = FFT(x, norm)
     kept = np.array(found.values)
     kept[..., x.shape[-1] // 2 + 1 :] = 0
@@ -119,14 +111,14 @@ FLOATS = [
 # Scale
 
 
-def of_rounded_root(n: int, norm: Norm, component: DType) -> Any:
+def of_rounded_root(n, norm, component):
     if norm != "ortho":
         return SCALE(n, norm, component)
     one = component.carrier.type(1)
     return one / np.sqrt(component.carrier.type(n))
 
 
-def divided(x: Array, norm: Norm = "ortho") -> Array:
+def divided(x, norm="ortho"):
     plain = FFT(x, "backward").values
     if norm == "backward":
         return Array(x.dtype, plain)
@@ -136,12 +128,12 @@ def divided(x: Array, norm: Norm = "ortho") -> Array:
         return Array(x.dtype, arithmetic.join(plain.real / divisor, plain.imag / divisor))
 
 
-def unscaled(x: Array, norm: Norm = "ortho") -> Array:
+def unscaled(x, norm="ortho"):
     return FFT(x, "backward" if norm == "ortho" else norm)
 
 
-def with_exchanged_norms(x: Array, norm: Norm = "ortho") -> Array:
-    exchanged: dict[Norm, Norm] = {"forward": "backward", "backward": "forward"}
+def with_exchanged_norms(x, norm="ortho"):
+    exchanged = {"forward": "backward", "backward": "forward"}
     return FFT(x, exchanged.get(norm, norm))
 
 

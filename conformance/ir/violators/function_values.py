@@ -1,12 +1,7 @@
 """Front ends and machines that confuse or lose function values (language specification, 2.3)."""
 
-from __future__ import annotations
-
 from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph.control import CallValue
-from tessera_reference.ir.operation import StepEnvironment, Steps
-from tessera_reference.numerics.array import Array
 
 from .changes import nothing
 from .language_syntax import refuses, rewrites
@@ -14,7 +9,7 @@ from .language_syntax import refuses, rewrites
 VALUE, TYPE = "LANG-02.3-51", "LANG-02.3-47"
 
 
-def with_turned_arguments(self: CallValue, function: Array, *arguments: Array, env: StepEnvironment) -> Steps:
+def with_turned_arguments(self, function, *arguments, env):
     turned = arguments[::-1] if len({argument.dtype for argument in arguments}) == 1 else arguments
     return env.call(env.function_of(function), turned)
 

@@ -1,53 +1,46 @@
 """Elementary functions that are not correctly rounded, or wrong at a special value (language specification, 10)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.numerics import elementary, ziv
 from tessera_reference.numerics.elementary import cos, sin
 from tessera_reference.numerics.formats import DType, dtype
-from tessera_reference.numerics.rounding import Overflow, round_to
+from tessera_reference.numerics.rounding import round_to
 
 from .changes import changed
 from .misrounding import one_off_now_and_then, toward_zero
 
-Values: TypeAlias = Any
-Function: TypeAlias = Callable[..., Values]
-"""Takes one or two arrays of values, their dtype and what fp8 does on overflow."""
+Values = Any
 
 DECIDE = ziv._decide_double
 LN2, LOG2_E, HALF_PI, TAU = 0.6931471805599453, 1.4426950408889634, 1.5707963267948966, 6.283185307179586
 
 
-def misjudged(name: str, description: str, functions: Mapping[str, Function]) -> Violation:
+def misjudged(name, description, functions):
     """Return a violation that replaces some elementary functions."""
     substitution = ("numerics.elementary.FUNCTIONS", {**elementary.FUNCTIONS, **functions})
     return changed("LANG-02-04", name, description, substitution, only=functions)
 
 
-def every(change: Callable[[Function], Function]) -> Mapping[str, Function]:
+def every(change):
     """Return every function, changed in one way."""
     return {name: change(function) for name, function in elementary.FUNCTIONS.items()}
 
 
-def dtype_of(operands: tuple[Any, ...]) -> DType:
+def dtype_of(operands):
     """Return the dtype among a function's arguments."""
-    kind: DType = next(operand for operand in operands if isinstance(operand, DType))
-    return kind
+    return next(operand for operand in operands if isinstance(operand, DType))
 
 
 # Formulas for functions
 
 
-def composed(name: str, formula: Callable[..., Values], description: str) -> Violation:
+def composed(name, formula, description):
     """Return a violation with a formula for a function, every step rounded in the accumulator type, then once more."""
 
-    def function(*operands: Any) -> Values:
+    def function(*operands):
         *values, kind, overflow = operands if isinstance(operands[-1], str) else (*operands, "saturate")
         wide = [value.astype(kind.accumulator.carrier) for value in values]
         with np.errstate(all="ignore"):
@@ -56,35 +49,33 @@ def composed(name: str, formula: Callable[..., Values], description: str) -> Vio
     return misjudged(name, description, {name.partition("_")[0]: function})
 
 
-def number(value: float, like: Values) -> Values:
+def number(value, like):
     """Return a constant, rounded to the type of a formula's computation."""
     return like.dtype.type(value)
 
 
-COMPOSED = [
-    composed("tan_by_quotient", lambda x, kind: sin(x, kind) / cos(x, kind), "divides sin by cos for tan"),
-]
+COMPOSED = [composed("tan_by_quotient", lambda x, kind: sin(x, kind) / cos(x, kind), "divides sin by cos for tan")]
 
 
 # Rounding
 
 
-def libm(name: str) -> Violation:
+def libm(name):
     """Return a violation whose function sometimes misses the last place if the type has 32 or 64 bits."""
     exact = elementary.FUNCTIONS[name]
 
-    def function(*operands: Any) -> Values:
+    def function(*operands):
         result = exact(*operands)
         return result if dtype_of(operands).is_narrow else one_off_now_and_then(result)
 
     return misjudged(f"libm_{name}", f"misses the last place of {name} now and then", {name: function})
 
 
-def in_wider(wide: str, narrow: Callable[[Values, DType, Overflow], Values]) -> Callable[[Function], Function]:
+def in_wider(wide, narrow):
     """Return a change that computes functions of 8 and 16 bits in a wider type and rounds the result."""
 
-    def change(exact: Function) -> Function:
-        def function(*operands: Any) -> Values:
+    def change(exact):
+        def function(*operands):
             *values, kind, overflow = operands if isinstance(operands[-1], str) else (*operands, "saturate")
             if not kind.is_narrow:
                 return exact(*values, kind, overflow)
@@ -96,15 +87,15 @@ def in_wider(wide: str, narrow: Callable[[Values, DType, Overflow], Values]) -> 
     return change
 
 
-def never_saturating(exact: Function) -> Function:
-    def function(*operands: Any) -> Values:
+def never_saturating(exact):
+    def function(*operands):
         given = [operand for operand in operands if not isinstance(operand, str)]
         return exact(*given, "nonfinite")
 
     return function
 
 
-def at_once(*of: Any) -> tuple[Values, Values]:
+def at_once(*of):
     result, certain = DECIDE(*of)
     return result, certain | True
 
@@ -122,14 +113,12 @@ ROUNDED = [
 # Special values
 
 
-def special(
-    name: str, wrong: Callable[..., Values], where: Callable[..., Values], description: str, function: str = ""
-) -> Violation:
+def special(name, wrong, where, description, function=""):
     """Return a violation with another result of a function if its operands satisfy a condition."""
     function = function or name.partition("_")[0]
     exact = elementary.FUNCTIONS[function]
 
-    def answer(*operands: Any) -> Values:
+    def answer(*operands):
         values = [operand for operand in operands if isinstance(operand, np.ndarray)]
         result = exact(*operands)
         with np.errstate(all="ignore"):
@@ -139,7 +128,7 @@ def special(
     return misjudged(name, description, {function: answer})
 
 
-def negative_zero(x: Values) -> Values:
+def negative_zero(x):
     """Select the elements that are -0."""
     return (x == 0) & np.signbit(x)
 

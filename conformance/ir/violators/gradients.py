@@ -1,11 +1,6 @@
 """Wrong differentiation: seeds, contributions, loops, branches, calls (language spec, 5.2, 5.5)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
-from tessera_conformance.strength import Violation, replaced, without_refusals
+from tessera_conformance.strength import replaced, without_refusals
 from tessera_reference.adapter import make
 from tessera_reference.graph import control, grad
 from tessera_reference.graph import control as call
@@ -21,7 +16,7 @@ GRADIENTS, DECLARED = "LANG-05.5-01", "LANG-05.2-06"
 USUAL, TOTAL, FILLED = grad.gradients, grad._total, grad._filled
 
 
-def differentiates(name: str, description: str, gradients: Callable[..., Any], clause: str = GRADIENTS) -> Violation:
+def differentiates(name, description, gradients, clause=GRADIENTS):
     """Return a violation with another backward pass."""
     return changed(clause, name, description, ("graph.interpreter.gradients", gradients), only=["grad"])
 
@@ -29,17 +24,17 @@ def differentiates(name: str, description: str, gradients: Callable[..., Any], c
 # Seeds and results
 
 
-def zero_for_itself(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+def zero_for_itself(tape, run, y, wrt, location):
     found = yield from USUAL(tape, run, y, wrt, location)
     return tuple(FILLED(x, 0) if x is y else gradient for x, gradient in zip(wrt, found, strict=True))
 
 
-def first_only(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+def first_only(tape, run, y, wrt, location):
     first, *others = yield from USUAL(tape, run, y, wrt, location)
     return (first, *(FILLED(other, 0) for other in others))
 
 
-def too_large(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+def too_large(tape, run, y, wrt, location):
     found = yield from USUAL(tape, run, y, wrt, location)
     scaled = (Array(array.dtype, array.values * array.values.dtype.type(1 + 2.0**-15)) for array in found)
     return tuple(cast(array, array.dtype) for array in scaled)
@@ -53,10 +48,10 @@ SEEDS = [
 # Contributions
 
 
-def totals(name: str, description: str, choose: Callable[[list[Array]], list[Array]]) -> Violation:
+def totals(name, description, choose):
     """Return a violation that adds only some contributions, the last use first, in some order."""
 
-    def total(run: Any, x: Array, contributions: dict[int, list[Array]], location: Any) -> Any:
+    def total(run, x, contributions, location):
         found = contributions.get(id(x), [])
         chosen = {**contributions, id(x): choose(found)} if len(found) > 1 else contributions
         result = yield from TOTAL(run, x, chosen, location)
@@ -66,7 +61,7 @@ def totals(name: str, description: str, choose: Callable[[list[Array]], list[Arr
     return changed(GRADIENTS, name, description, ("graph.grad._total", total), only=["grad"])
 
 
-def since_the_last(self: Tape, arrays: Any) -> Any:
+def since_the_last(self, arrays):
     first = max((self._produced.get(id(array), 0) for array in arrays), default=0)
     return tuple(self._entries[0 if self._communicates else first :])
 
@@ -89,10 +84,10 @@ CONTRIBUTIONS = [
 # The backward pass
 
 
-def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:
+def off_tape(usual):
     """Return steps that are not recorded, so that their results have no operands."""
 
-    def steps(self: Any, *operands: Any, env: Any) -> Any:
+    def steps(self, *operands, env):
         kept = env.interpreter.tape
         env.interpreter.tape = None if kept is None else Tape()
         results = yield from usual(self, *operands, env=env)
@@ -102,12 +97,12 @@ def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:
     return steps
 
 
-def forgetful(name: str, description: str, operation: Any) -> Violation:
+def forgetful(name, description, operation):
     """Return a violation in which operations in regions or called functions have no gradient."""
     return changed(GRADIENTS, name, description, (operation, "steps", off_tape(operation.steps)), only=["grad"])
 
 
-def without_trace(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+def without_trace(tape, run, y, wrt, location):
     found = yield from USUAL(tape, run, y, wrt, location)
     return tuple(Array(gradient.dtype, gradient.values) for gradient in found)
 

@@ -1,18 +1,13 @@
 """Front ends that spell, declare or lower collectives differently (language specification, 2, 4, 5, 9 and 15)."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from tessera_conformance.strength import Violation, replaced, violates
+from tessera_conformance.strength import replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.adapter import language as adapter
 from tessera_reference.graph import collectives
-from tessera_reference.ir.types import Tensor
 
 from .language_syntax import refuses, rewrites
 
@@ -46,42 +41,40 @@ STATEMENTS = [
 
 # Graph IR
 
-Operations = list[dict[str, Any]]
 
-
-def shown(name: str, clause: str, description: str, change: Callable[[Operations], Operations]) -> Violation:
+def shown(name, clause, description, change):
     """Return a violation that changes each function's operations in the reported IR."""
     show = adapter.function_message
 
-    def function(given: Any) -> dict[str, Any]:
+    def function(given):
         lowered = show(given)
         return lowered | {"operations": change(lowered["operations"])}
 
     return replaced(clause, description, make, ("adapter.language.function_message", function), name=name)
 
 
-def without_unused(operations: Operations, collective: str = "all_reduce") -> Operations:
+def without_unused(operations, collective="all_reduce"):
     used = {operand for operation in operations for operand in operation["operands"]}
     return [
         operation for operation in operations if collective not in operation["name"] or used & set(operation["results"])
     ]
 
 
-def merged(operations: Operations, collective: str = "all_reduce") -> Operations:
-    kept: dict[str, dict[str, Any]] = {}
+def merged(operations, collective="all_reduce"):
+    kept = {}
     for place, operation in enumerate(operations):
         act = f"{operation['operands']} {operation['attributes']}" if collective in operation["name"] else str(place)
         kept.setdefault(act, operation)
     return list(kept.values())
 
 
-def late(operations: Operations) -> Operations:
+def late(operations):
     found = [operation for operation in operations if "all_reduce" in operation["name"]]
     return found[::-1] + [operation for operation in operations if operation not in found]
 
 
-def without(name: str) -> Callable[[Operations], Operations]:
-    def change(operations: Operations) -> Operations:
+def without(name):
+    def change(operations):
         return [
             operation | {"attributes": {key: value for key, value in operation["attributes"].items() if key != name}}
             if "all_reduce" in operation["name"]
@@ -115,13 +108,13 @@ IR = [
 RESIZED = collectives._resized
 
 
-def rounded_down(x: Tensor, dim: int, **sizes: int) -> Tensor:
+def rounded_down(x, dim, **sizes):
     extent, parts = x.shape[dim], sizes.get("parts", 1)
     whole = extent - extent % parts if isinstance(extent, int) else extent
     return RESIZED(replace(x, shape=(*x.shape[:dim], whole, *x.shape[dim:][1:])), dim, **sizes)
 
 
-def going_round(x: Tensor, dim: int, **sizes: int) -> Tensor:
+def going_round(x, dim, **sizes):
     """Count on from the first dimension behind the last."""
     return RESIZED(x, dim % x.rank, **sizes)
 
@@ -137,6 +130,6 @@ TYPES = [
 
 @violates("LANG-15-13", "does not carry out a collective whose result is not used")
 class DropsUnusedCollectives(ReferenceAdapter):
-    def language_execute_ranks(self, *, source: str, **request: Any) -> dict[str, Any]:
+    def language_execute_ranks(self, *, source, **request):
         shorter = re.sub(r"\{ let \w+: [^;]*= dist\.[^;]*; \}", "{ }", source)
         return super().language_execute_ranks(source=shorter, **request)

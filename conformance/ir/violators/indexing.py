@@ -1,12 +1,8 @@
 """Implementations that read or assign other elements than those of an index or a slice (sections 2.3 and 14.2)."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
 from tessera_reference.numerics import movement
 from tessera_reference.numerics.array import Array
@@ -15,7 +11,7 @@ from tessera_reference.numerics.movement import Stretch
 from .language_syntax import refuses, rewrites
 
 
-def clamped(x: Array, selection: Any) -> Any:
+def clamped(x, selection):
     """Return a selection whose indices are limited to the range."""
     return tuple(
         min(max(part, 0), extent - 1) if isinstance(part, int) else part
@@ -23,26 +19,26 @@ def clamped(x: Array, selection: Any) -> Any:
     )
 
 
-def from_the_end(x: Array, selection: Any) -> Any:
+def from_the_end(x, selection):
     return tuple(
         part + extent if isinstance(part, int) and part < 0 else part
         for part, extent in zip(selection, x.shape, strict=False)
     )
 
 
-def clipped(x: Array, selection: Any) -> Any:
+def clipped(x, selection):
     return tuple(
         _clipped(part, extent) if isinstance(part, Stretch) else part
         for part, extent in zip(selection, x.shape, strict=False)
     )
 
 
-def _clipped(stretch: Stretch, extent: int) -> Stretch:
+def _clipped(stretch, extent):
     start, stop = (None if end is None else min(max(end, 0), extent) for end in (stretch.start, stretch.stop))
     return Stretch(start, stop, stretch.step)
 
 
-def _with_the_end(self: Stretch, extent: int | None) -> range | None:
+def _with_the_end(self, extent):
     taken = _over(self, extent)
     if taken is None or self.stop is None:
         return taken
@@ -50,7 +46,7 @@ def _with_the_end(self: Stretch, extent: int | None) -> range | None:
     return range(taken.start, max(min(beyond, beyond if extent is None else extent), -1), taken.step)
 
 
-def _as_a_whole(x: Array, value: Array, selection: Any) -> Array:
+def _as_a_whole(x, value, selection):
     last = selection[-1]
     return _updated(x, value, (*selection[:-1], Stretch(last)) if isinstance(last, int) else selection)
 
@@ -58,7 +54,7 @@ def _as_a_whole(x: Array, value: Array, selection: Any) -> Array:
 _over, _sliced, _updated = Stretch.over, movement.sliced, movement.updated
 
 
-def selecting(name: str, clause: str, description: str, choose: Any) -> Violation:
+def selecting(name, clause, description, choose):
     """Return a violation that selects other elements, to read and to assign."""
     return replaced(
         clause,

@@ -1,16 +1,10 @@
 """Verifiers of Graph IR that overlook one kind of mistake, or refuse one legal form (sections 1, 5 and 13.1)."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.ir.diagnostics import Diagnostic
-from tessera_reference.ir.operation import Module
 from tessera_reference.ir.text_reader import FunctionReader
 from tessera_reference.ir.verifier import looser_calls
 
@@ -20,11 +14,11 @@ from .verifiers_of_text import misreads, overlooks, turns_down
 class Terse(ReferenceAdapter):
     """The reference with diagnostics of Graph IR that lack some fields."""
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, **fields):
         super().__init__()
         self._fields = fields
 
-    def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
+    def language_verify_ir(self, *, text, **request):
         """Return the same outcome with poorer diagnostics."""
         try:
             return super().language_verify_ir(text=text, **request)
@@ -34,7 +28,7 @@ class Terse(ReferenceAdapter):
             raise Refusal(outcome.code, outcome.phase, outcome.message, diagnostics) from None
 
 
-def tells_worse(name: str, clause: str, description: str, **fields: Any) -> Violation:
+def tells_worse(name, clause, description, **fields):
     """Return a violation whose diagnostics lack some fields."""
     return replaced(clause, description, lambda: Terse(**fields), name=name)
 
@@ -105,12 +99,12 @@ CONSTANTS = [
 ]  # fmt: skip
 
 
-def _under_the_profile_of_the_function(reader: FunctionReader, *parts: Any) -> Any:
+def _under_the_profile_of_the_function(reader, *parts):
     *others, _ = parts
     return _made(reader, *others, reader.profile)
 
 
-def _without_profiles_of_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
+def _without_profiles_of_calls(module, order):
     functions = {}
     for name, function in module.functions.items():
         instructions = tuple(replace(instruction, attributes={}) for instruction in function.body.instructions)

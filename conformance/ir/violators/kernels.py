@@ -1,10 +1,6 @@
 """Implementations that declare kernels wrongly, or return other outputs (language spec, section 2.3)."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.adapter import language as adapter
 from tessera_reference.adapter import make
 from tessera_reference.language import syntax
@@ -14,7 +10,7 @@ from tessera_reference.language.scope import Scope
 from .language_syntax import refuses
 
 
-def _remembering(self: FunctionLowering, parameter: Any) -> Any:
+def _remembering(self, parameter):
     """Declare a parameter, and remember its initial value."""
     value = _parameter(self, parameter)
     vars(self).setdefault("given", {})[parameter.name] = value
@@ -24,7 +20,7 @@ def _remembering(self: FunctionLowering, parameter: Any) -> Any:
 _parameter, _buffers = FunctionLowering._parameter, FunctionLowering._buffers
 
 
-def delivers(name: str, description: str, buffers: Any) -> Violation:
+def delivers(name, description, buffers):
     """Return a violation whose kernels return other values."""
     changes = (
         ("language.modules.FunctionLowering._parameter", _remembering),
@@ -43,7 +39,7 @@ KERNELS = [
 ]  # fmt: skip
 
 
-def _hidden_too(self: Scope, name: str) -> Any:
+def _hidden_too(self, name):
     """The binding of a parameter, or of what hides it where it is asked for."""
     return self.names.get(name) or _parameter_of_scope(self, name)
 

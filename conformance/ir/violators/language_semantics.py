@@ -1,15 +1,11 @@
 """Implementations that break one rule of reported Graph IR, diagnostics, profiles or evaluation."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from tessera_conformance.strength import Violation, replaced, violates
+from tessera_conformance.strength import replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make, messages
 from tessera_reference.adapter import language as adapter
 from tessera_reference.graph.interpreter import Interpreter
@@ -26,7 +22,7 @@ from .language_syntax import rewrites
 # Reported Graph IR
 
 
-def shown(name: str, clause: str, description: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Violation:
+def shown(name, clause, description, change):
     """Return a violation that reports changed operations."""
     show = messages._operation
     return replaced(
@@ -34,12 +30,12 @@ def shown(name: str, clause: str, description: str, change: Callable[[dict[str, 
     )
 
 
-def _without_accumulator(operation: dict[str, Any]) -> dict[str, Any]:
+def _without_accumulator(operation):
     kept = {name: value for name, value in operation["attributes"].items() if name != "accum"}
     return operation | {"attributes": kept}
 
 
-def _backwards(function: Any) -> dict[str, Any]:
+def _backwards(function):
     text = _show_function(function)
     return text | {"operations": text["operations"][::-1]}
 
@@ -58,7 +54,7 @@ SHOWN = [
 
 @violates("LANG-02-01", "lowers only the first function")
 class FirstFunctionOnly(ReferenceAdapter):
-    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
+    def language_lower(self, *, source, to, **request):
         lowered = super().language_lower(source=source, to=to, **request)
         return lowered | {"functions": lowered["functions"][:1]}
 
@@ -66,7 +62,7 @@ class FirstFunctionOnly(ReferenceAdapter):
 # Diagnostics
 
 
-def diagnosed(name: str, clause: str, description: str, **changes: Any) -> Violation:
+def diagnosed(name, clause, description, **changes):
     """Return a violation with changed fields of diagnostics."""
     right = messages.diagnostic
     substitutions = [
@@ -75,15 +71,13 @@ def diagnosed(name: str, clause: str, description: str, **changes: Any) -> Viola
     return replaced(clause, description, make, *substitutions, name=name)
 
 
-DIAGNOSTICS = [
-    diagnosed("no_remedy", "LANG-12-03", "suggests no remedy", remedy=None),
-]
+DIAGNOSTICS = [diagnosed("no_remedy", "LANG-12-03", "suggests no remedy", remedy=None)]
 
 
 # Profiles
 
 
-def profiles(name: str, clause: str, description: str, *arguments: str) -> Violation:
+def profiles(name, clause, description, *arguments):
     """Return a violation that knows other numerics profiles."""
     return replaced(
         clause,
@@ -94,7 +88,7 @@ def profiles(name: str, clause: str, description: str, *arguments: str) -> Viola
     )
 
 
-def _outer_profile(self: Statements, call: Any, first: bool) -> None:
+def _outer_profile(self, call, first):
     if self.scope.parent is None or self.scope.parent.parent is None:
         _profile(self, call, first)
 
@@ -118,13 +112,13 @@ PROFILES = [
 
 @violates("LANG-04-04", "lets the profile of the run win over the function's")
 class ProfileOfTheRun(ReferenceAdapter):
-    def language_execute(self, *, level: str = "strict", **request: Any) -> dict[str, Any]:
+    def language_execute(self, *, level="strict", **request):
         execute = MatMul.execute if level == "strict" else _along_a_tree
         with mock.patch.object(MatMul, "execute", execute):
             return super().language_execute(level=level, **request)
 
 
-def _along_a_tree(self: MatMul, a: Array, b: Array, env: Any) -> Array:
+def _along_a_tree(self, a, b, env):
     terms = a.values[..., :, None, :] * np.moveaxis(b.values, -1, -2)[..., None, :, :]
     return Array(a.dtype, pairwise(terms, -1))
 
@@ -132,15 +126,15 @@ def _along_a_tree(self: MatMul, a: Array, b: Array, env: Any) -> Array:
 # Evaluation
 
 
-_calls: list[Any] = []
+_calls = []
 
 
-def _last_to_first(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
+def _last_to_first(self, block, arguments, frame):
     frame.update((value, _nothing_yet(value)) for instruction in block.instructions for value in instruction.results)
     return _block(self, replace(block, instructions=block.instructions[::-1]), arguments, frame)
 
 
-def _nothing_yet(value: Any) -> Array:
+def _nothing_yet(value):
     extents = [extent if isinstance(extent, int) else 1 for extent in getattr(value.type, "shape", ())]
     return Array(value.type.dtype, np.zeros(extents, value.type.dtype.carrier))
 

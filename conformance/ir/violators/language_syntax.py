@@ -4,64 +4,55 @@ Each is the reference behind a filter that knows one pattern of source text. `re
 `rewrites` reads it as another text: an illegal text as its legal twin, or a legal text as another one.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.protocol import Diagnostic
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.language import values
-from tessera_reference.language.parser import Lexer, Token
-from tessera_reference.numerics.formats import DType
-
-Reading = Callable[[str], str]
+from tessera_reference.language.parser import Lexer
 
 
 class FilteredAdapter(ReferenceAdapter):
     """The reference on the source that `read` returns."""
 
-    def __init__(self, read: Reading) -> None:
+    def __init__(self, read):
         super().__init__()
         self._read = read
 
-    def language_parse(self, *, source: str) -> dict[str, Any]:
+    def language_parse(self, *, source):
         """Return the declarations of the text as read."""
         return super().language_parse(source=self._read(source))
 
-    def language_verify(self, *, source: str) -> dict[str, Any]:
+    def language_verify(self, *, source):
         """Return the warnings of the text as read."""
         return super().language_verify(source=self._read(source))
 
-    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
+    def language_lower(self, *, source, to, **request):
         """Return the IR of the text as read."""
         return super().language_lower(source=self._read(source), to=to, **request)
 
-    def language_execute(self, *, source: str, **request: Any) -> dict[str, Any]:
+    def language_execute(self, *, source, **request):
         """Return the results of the text as read."""
         return super().language_execute(source=self._read(source), **request)
 
 
-def filtered(name: str, clause: str, description: str, read: Reading) -> Violation:
+def filtered(name, clause, description, read):
     """Return a violation that reads its source through a filter."""
     return replaced(clause, description, lambda: FilteredAdapter(read), name=name)
 
 
-def rewrites(
-    name: str, clause: str, description: str, pattern: str, by: str | Callable[[re.Match[str]], str]
-) -> Violation:
+def rewrites(name, clause, description, pattern, by):
     """Return a violation that replaces the pattern in the source."""
     return filtered(name, clause, description, lambda source: re.sub(pattern, by, source))
 
 
-def refuses(name: str, clause: str, description: str, pattern: str, category: str = "syntax") -> Violation:
+def refuses(name, clause, description, pattern, category="syntax"):
     """Return a violation that refuses sources with the pattern, at its line."""
 
-    def read(source: str) -> str:
+    def read(source):
         match = re.search(pattern, source)
         if match is None:
             return source
@@ -87,10 +78,10 @@ TOKENS, FLOATING = Lexer.__iter__, values.floating
 FEW_DIGITS = 20
 
 
-def of_length(length: int) -> Callable[[Lexer], Iterator[Token]]:
+def of_length(length):
     """Return a lexer that cuts names to so many characters."""
 
-    def tokens(self: Lexer) -> Iterator[Token]:
+    def tokens(self):
         for token in TOKENS(self):
             if token.type == "IDENT":
                 token.value = token.value[:length]
@@ -99,7 +90,7 @@ def of_length(length: int) -> Callable[[Lexer], Iterator[Token]]:
     return tokens
 
 
-def of_few_digits(text: str, negative: bool, dtype: DType) -> float:
+def of_few_digits(text, negative, dtype):
     """Read at most so many digits after the point."""
     whole, point, rest = text.partition(".")
     digits = re.match("[0-9]*", rest)

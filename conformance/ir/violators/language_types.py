@@ -1,12 +1,8 @@
 """Implementations that break one rule of operators, names, dtypes, literals, shapes or layouts."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph import elementwise, interpreter
 from tessera_reference.graph.constant import Constant
@@ -21,7 +17,7 @@ from tessera_reference.numerics.formats import DTYPES, dtype
 # Operators with other results
 
 
-def operator(name: str, number: int, description: str, owner: type, compute: Callable[..., Any]) -> Violation:
+def operator(name, number, description, owner, compute):
     """Return a violation with another elementwise operator."""
     substitution = (owner, "compute", staticmethod(compute))
     return replaced(f"LANG-02.3-{number}", description, make, substitution, name=name)
@@ -37,13 +33,13 @@ OPERATORS = [
 # Names, dtypes and literals
 
 
-def _zero_for_unknown(self: expressions.Expressions, name: Any, expected: Any) -> Any:
+def _zero_for_unknown(self, name, expected):
     if self.scope.find(name.text) or name.text in self.around.constants:
         return _name(self, name, expected)
     return self._one(self.scope.emit(Constant(value=0, dtype=dtype("int32")), (), name.span))
 
 
-def _same_but_for_dtype(expected: Any, given: Any, dims: Any) -> Any:
+def _same_but_for_dtype(expected, given, dims):
     return None if expected.dtype != given.dtype else _mismatch(expected, given, dims)
 
 
@@ -69,7 +65,7 @@ unknown_dtypes = replaced(
 )
 
 
-def _number_of_a_double(text: str, negative: bool, is_float: bool, type_: Any) -> Any:
+def _number_of_a_double(text, negative, is_float, type_):
     whole = str(int(float(text))) if type_.kind == "float" and not is_float else text
     return _number(whole, negative, is_float, type_)
 
@@ -94,13 +90,11 @@ literals_apart = replaced(
 # Shapes
 
 
-def forgiving(
-    name: str, clause: str, description: str, owner: type, checks: str, instead: Callable[..., Any]
-) -> Violation:
+def forgiving(name, clause, description, owner, checks, instead):
     """Return a violation whose operation has the type `instead` where it should refuse by the clause `checks`."""
     infer = owner.infer
 
-    def lenient(self: Any) -> Any:
+    def lenient(self):
         try:
             return infer(self)
         except Refusal as refusal:
@@ -111,34 +105,34 @@ def forgiving(
     return replaced(clause, description, make, (owner, "infer", lenient), name=name)
 
 
-def changed(name: str, clause: str, description: str, owner: type, change: Callable[..., Any]) -> Violation:
+def changed(name, clause, description, owner, change):
     """Return a violation that changes the result type of an operation."""
     infer = owner.infer
     return replaced(clause, description, make, (owner, "infer", lambda self: change(self, infer(self))), name=name)
 
 
-def _product(self: MatMul, refusal: Refusal) -> Tensor:
+def _product(self, refusal):
     return Tensor((*self.a.shape[:-1], self.b.shape[-1]), self.a.dtype, self.a.layout)
 
 
-def _product_stretching_ones(self: MatMul, refusal: Refusal) -> Tensor:
+def _product_stretching_ones(self, refusal):
     if 1 not in (self.a.shape[-1], self.b.shape[-2]):
         raise refusal
     return _product(self, refusal)
 
 
-def _batched_product(self: MatMul, refusal: Refusal) -> Tensor:
+def _batched_product(self, refusal):
     batch = max(self.a.shape[:-2], self.b.shape[:-2], key=lambda shape: (len(shape), shape))
     return Tensor((*batch, self.a.shape[-2], self.b.shape[-1]), self.a.dtype, self.a.layout)
 
 
-def _one_matrix_for_all(self: MatMul, refusal: Refusal) -> Tensor:
+def _one_matrix_for_all(self, refusal):
     if self.b.rank != 2:
         raise refusal
     return _batched_product(self, refusal)
 
 
-def _without_ones(self: MatMul, refusal: Refusal) -> Tensor:
+def _without_ones(self, refusal):
     if {*self.a.shape[:-2], *self.b.shape[:-2]} != {1}:
         raise refusal
     return _batched_product(self, refusal)
@@ -165,7 +159,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
-def _casts_first(self: MatMul) -> Tensor:
+def _casts_first(self):
     if self.a.dtype == dtype("bf16"):
         raise Refusal("types", "bf16 operands do not accumulate in fp32", "fp32 operands", "LANG-03.1-06", "cast both")
     return _infer_product(self)
@@ -178,7 +172,7 @@ cast_before_accumulation = replaced(
 )
 
 
-def _bind_by_rank(function: Any, parameter: Any, array: Any, bound: dict[str, Any]) -> None:
+def _bind_by_rank(function, parameter, array, bound):
     if array.dtype != parameter.type.dtype or len(array.shape) != len(parameter.type.shape):
         raise interpreter.InputMismatch(parameter.name, str(parameter.type), interpreter.describe(array))
 
@@ -191,14 +185,14 @@ sizes_of_names = replaced(
 # Layouts
 
 
-def _row_major_if_unknown(spec: Any) -> Any:
+def _row_major_if_unknown(spec):
     try:
         return _resolve_layout(spec)
     except Refusal:
         return ROW_MAJOR
 
 
-def _mismatch_of_rest(expected: Any, given: Any, dims: Any) -> Any:
+def _mismatch_of_rest(expected, given, dims):
     problem = _mismatch(expected, given, dims)
     return None if problem and problem[0] == "layouts" else problem
 
@@ -206,7 +200,7 @@ def _mismatch_of_rest(expected: Any, given: Any, dims: Any) -> Any:
 _resolve_layout, _tensor_text = values.resolve_layout, Tensor.__str__
 
 
-def _right_as_stored(self: MatMul, a: Array, b: Array, env: Any) -> Array:
+def _right_as_stored(self, a, b, env):
     if self.b.layout.text.startswith("col_major"):
         b = Array(b.dtype, b.values.T.reshape(b.shape))
     return _multiply(self, a, b, env)

@@ -4,50 +4,35 @@ Permitted differences are no violation and absent here: another order, fused pro
 away from zero, functions within 4 units in the last place.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
 
-from tessera_reference.graph.reductions import Softmax
-from tessera_reference.ir.operation import Environment
 from tessera_reference.numerics import elementary, reductions
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import DType
 from tessera_reference.numerics.rounding import round_operand, round_to
 
-from .levels import (
-    LONG,
-    MATMUL,
-    breaking,
-    flushing_multiply,
-    function,
-    in_own_type,
-    long_sums,
-    products,
-    steps_off,
-)
+from .levels import LONG, MATMUL, breaking, flushing_multiply, function, in_own_type, long_sums, products, steps_off
 
 fast = partial(breaking, "fast")
 
 
-def shortened(a: Array) -> Array:
+def shortened(a):
     """Return fp32 operands with ten fraction bits."""
     return Array(a.dtype, round_operand(a.values)) if a.dtype.name == "fp32" else a
 
 
-def tf32_product(least: int, a: Array, b: Array, out: DType | None) -> Array:
+def tf32_product(least, a, b, out):
     """Return a product in tf32 instead of fp32, for at least so many terms."""
     return MATMUL(shortened(a), shortened(b), out) if a.shape[-1] >= least else MATMUL(a, b, out)
 
 
-def without_tail(a: Array, b: Array, out: DType | None) -> Array:
+def without_tail(a, b, out):
     used = a.shape[-1] - (1 if a.shape[-1] % 4 else 0)
     return MATMUL(Array(a.dtype, a.values[..., :used]), Array(b.dtype, b.values[..., :used, :]), out)
 
 
-def unshifted_softmax(self: Softmax, x: Array, env: Environment) -> Array:
+def unshifted_softmax(self, x, env):
     with np.errstate(all="ignore"):
         values = np.moveaxis(x.values, self.axis, -1)
         powers = elementary.exp(values, x.dtype.accumulator)

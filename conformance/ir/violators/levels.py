@@ -3,37 +3,27 @@
 The reference conforms to every level, so each is the reference with a lower claim and one change.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from tessera_conformance.adapter import Adapter
 from tessera_conformance.strength import Violation, violates
-from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.numerics import arithmetic, elementary, reductions
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import DType, dtype
-from tessera_reference.numerics.node_arithmetic import NodeArithmetic
+from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
-from ..variants.declared_arithmetic import DeclaredArithmetic, Rounding
-
-Values = Any
-Substitution = tuple[Any, str, Any]
+from ..variants.declared_arithmetic import DeclaredArithmetic
 
 GRAPH_MATMUL = sys.modules["tessera_reference.graph.reductions"]
 GRAPH_CAST = sys.modules["tessera_reference.graph.elementwise"]
-MATMUL: Callable[..., Array] = GRAPH_MATMUL.matmul
+MATMUL = GRAPH_MATMUL.matmul
 MODEL, OVER_TREE = reductions._model, reductions._over_tree
 FUNCTIONS = elementary.FUNCTIONS
 
@@ -44,11 +34,11 @@ LONG = 256
 class Claiming(ReferenceAdapter):
     """The reference with another claim."""
 
-    def __init__(self, level: str, functions: Mapping[str, float] | None = None) -> None:
+    def __init__(self, level, functions=None):
         super().__init__()
         self.claim = {"level": level} | ({} if functions is None else {"functions": dict(functions)})
 
-    def hello(self) -> dict[str, Any]:
+    def hello(self):
         """Identity and claims."""
         message = super().hello()
         return message | {"arithmetic": message["arithmetic"] | self.claim}
@@ -57,22 +47,15 @@ class Claiming(ReferenceAdapter):
 class Deterministic(Claiming):
     """The reference at the level deterministic."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__("deterministic")
 
 
-def breaking(
-    level: str,
-    clause: str,
-    name: str,
-    description: str,
-    substitutions: Callable[[], Sequence[Substitution]],
-    functions: Mapping[str, float] | None = None,
-) -> Violation:
+def breaking(level, clause, name, description, substitutions, functions=None):
     """Return a violation at a level; substitutes are made anew each time, since some of them remember calls."""
 
     @contextmanager
-    def broken() -> Iterator[Adapter]:
+    def broken():
         patches = [mock.patch.object(*substitution) for substitution in substitutions()]
         for patch in patches:
             patch.start()
@@ -82,7 +65,7 @@ def breaking(
             for patch in reversed(patches):
                 patch.stop()
 
-    made: Callable[[], AbstractContextManager[Adapter]] = broken
+    made = broken
     return Violation(name, clause, description, made)
 
 
@@ -92,10 +75,10 @@ deterministic = partial(breaking, "deterministic")
 # Orders and nodes
 
 
-def products(change: Callable[[Array, Array, DType | None], Array]) -> Callable[[], Sequence[Substitution]]:
+def products(change):
     """Return substitutions that compute products of floats differently."""
 
-    def product(a: Array, b: Array, out: DType | None = None, **arguments: Any) -> Array:
+    def product(a, b, out=None, **arguments):
         usual = a.dtype.kind != "float" or a.shape[-1] == 0
         stated = arguments.get("accumulator") not in (None, a.dtype.accumulator)
         return MATMUL(a, b, out, **arguments) if usual or stated else change(a, b, out)
@@ -103,23 +86,23 @@ def products(change: Callable[[Array, Array, DType | None], Array]) -> Callable[
     return lambda: [(GRAPH_MATMUL, "matmul", product)]
 
 
-def nodes(**changes: Any) -> Callable[[], Sequence[Substitution]]:
+def nodes(**changes):
     """Return substitutions whose nodes compute sums of floats differently."""
 
-    def model(operation: str, x: Array, given: NodeArithmetic | None, *kinds: str) -> NodeArithmetic:
+    def model(operation, x, given, *kinds):
         usual = MODEL(operation, x, given, *kinds)
         return usual if x.dtype.kind != "float" else DeclaredArithmetic(**{"accumulator": usual.accumulator} | changes)
 
     return lambda: [("numerics.reductions._model", model)]
 
 
-def orders(choose: Callable[[int, int], Tree]) -> Callable[[], Sequence[Substitution]]:
+def orders(choose):
     """Return substitutions with another order of sums, which may depend on the number of terms and on earlier calls."""
 
-    def substitutions() -> Sequence[Substitution]:
+    def substitutions():
         calls = count()
 
-        def over_tree(values: Values, axis: int, tree: Tree | None, *rest: Any) -> Values:
+        def over_tree(values, axis, tree, *rest):
             terms = values.shape[axis]
             return OVER_TREE(values, axis, tree or (choose(terms, next(calls)) if terms else None), *rest)
 
@@ -128,12 +111,10 @@ def orders(choose: Callable[[int, int], Tree]) -> Callable[[], Sequence[Substitu
     return substitutions
 
 
-def long_sums(rounding: Rounding) -> Callable[[], Sequence[Substitution]]:
+def long_sums(rounding):
     """Return substitutions that add 256 terms or more from left to right, every addition rounded to one side."""
 
-    def over_tree(
-        values: Values, axis: int, tree: Tree | None, model: NodeArithmetic, node: Any, neutral: int
-    ) -> Values:
+    def over_tree(values, axis, tree, model, node, neutral):
         if tree is None and node == model.add and values.shape[axis] >= LONG and model.accumulator.kind == "float":
             tree, model = FOLD, DeclaredArithmetic(model.accumulator, rounding=rounding)
             node = model.add
@@ -142,15 +123,15 @@ def long_sums(rounding: Rounding) -> Callable[[], Sequence[Substitution]]:
     return lambda: [("numerics.reductions._over_tree", over_tree)]
 
 
-def with_node(a: Array, b: Array, out: DType | None, **changes: Any) -> Array:
+def with_node(a, b, out, **changes):
     return MATMUL(a, b, out, arithmetic=DeclaredArithmetic(**{"accumulator": a.dtype.accumulator} | changes))
 
 
-def narrow_in(accumulator: str, a: Array, b: Array, out: DType | None) -> Array:
+def narrow_in(accumulator, a, b, out):
     return MATMUL(a, b, out, accumulator=dtype(accumulator) if a.dtype.is_narrow else None)
 
 
-def in_own_type(name: str, a: Array, b: Array, out: DType | None) -> Array:
+def in_own_type(name, a, b, out):
     """Accumulate a product of one dtype in that dtype."""
     return MATMUL(a, b, out, accumulator=a.dtype if a.dtype.name == name else None)
 
@@ -169,7 +150,7 @@ ORDERS = [
 
 @violates("LANG-15-10", "gives the second rank the sum in another order")
 class RanksDiffer(Deterministic):
-    def collectives_all_reduce(self, *, inputs: Sequence[Tensor], op: Any, **rest: Any) -> dict[str, Any]:
+    def collectives_all_reduce(self, *, inputs, op, **rest):
         outputs = super().collectives_all_reduce(inputs=inputs, op=op, **rest)["outputs"]
         outputs[1:2] = super().collectives_all_reduce(inputs=inputs[::-1], op=op, **rest)["outputs"][1:2]
         return {"outputs": outputs}
@@ -178,10 +159,10 @@ class RanksDiffer(Deterministic):
 # Functions and operators
 
 
-def function(change: Callable[[Values, Values, DType], Values]) -> Callable[[], Sequence[Substitution]]:
+def function(change):
     """Return substitutions that change results of exp; `change` takes its operands and the right result."""
 
-    def changed(values: Values, kind: DType, overflow: Any = "saturate") -> Values:
+    def changed(values, kind, overflow="saturate"):
         found = FUNCTIONS["exp"](values, kind, overflow)
         with np.errstate(all="ignore"):
             return np.where(np.isfinite(found), change(values, found, kind), found)
@@ -189,7 +170,7 @@ def function(change: Callable[[Values, Values, DType], Values]) -> Callable[[], 
     return lambda: [("numerics.elementary.FUNCTIONS", {**FUNCTIONS, "exp": changed})]
 
 
-def steps_off(number: int, found: Values, kind: DType) -> Values:
+def steps_off(number, found, kind):
     """Return values so many units in the last place too small, in the wide types."""
     if kind.is_narrow:
         return found
@@ -197,8 +178,8 @@ def steps_off(number: int, found: Values, kind: DType) -> Values:
     return np.where(whole > number, (whole - number).view(found.dtype), found)
 
 
-def flushing_multiply() -> Sequence[Substitution]:
-    def multiply(a: Array, b: Array) -> Array:
+def flushing_multiply():
+    def multiply(a, b):
         found = arithmetic.multiply(a, b)
         if a.dtype.kind != "float":
             return found
@@ -208,7 +189,7 @@ def flushing_multiply() -> Sequence[Substitution]:
     return [("graph.elementwise.Multiply.compute", staticmethod(multiply))]
 
 
-def cast_twice(x: Array, kind: DType, overflow: Any = "saturate") -> Array:
+def cast_twice(x, kind, overflow="saturate"):
     if x.dtype.name == "fp64" and kind.is_narrow:
         x = cast(x, dtype("fp32"))
     return cast(x, kind, overflow)

@@ -1,20 +1,15 @@
 """Lower levels whose bits are not those of Graph IR (section 8.2), and levels that are not reported (section 12)."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced, violates
+from tessera_conformance.strength import replaced, violates
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.numerics.array import Array
 from tessera_reference.tile import fragments
-from tessera_reference.tile.fragments import MmaSync
 
 FRACTIONS = {"fp64": 52, "fp32": 23, "bf16": 7, "fp16": 10, "fp8_e4m3": 3, "fp8_e5m2": 2}
 """Bits of the fraction of some dtypes."""
@@ -23,13 +18,13 @@ FRACTIONS = {"fp64": 52, "fp32": 23, "bf16": 7, "fp16": 10, "fp8_e4m3": 3, "fp8_
 class Differing(ReferenceAdapter):
     """The reference with changed results at some levels."""
 
-    def __init__(self, levels: Sequence[str], change: Callable[[Tensor], Tensor], when: Callable[..., bool]) -> None:
+    def __init__(self, levels, change, when):
         super().__init__()
         self._levels = levels
         self._change = change
         self._when = when
 
-    def language_execute(self, **request: Any) -> dict[str, Any]:
+    def language_execute(self, **request):
         """Return the results, changed at these levels."""
         answer = super().language_execute(**request)
         if request.get("at", "graph") not in self._levels or not self._when(request):
@@ -37,18 +32,12 @@ class Differing(ReferenceAdapter):
         return {"outputs": [self._change(output) for output in answer["outputs"]]}
 
 
-def differing(
-    name: str,
-    description: str,
-    levels: Sequence[str],
-    change: Callable[[Tensor], Tensor],
-    when: Callable[..., bool] = lambda request: True,
-) -> Violation:
+def differing(name, description, levels, change, when=lambda request: True):
     """Return a violation whose levels give other bits."""
     return replaced("LANG-08.2-01", description, lambda: Differing(levels, change, when), name=name)
 
 
-def _words(given: Tensor, change: Callable[[Any, int, int], Any]) -> Tensor:
+def _words(given, change):
     """Return a float tensor with changed words; `change` gets them, their sign bit and their largest subnormal."""
     if given.dtype not in FRACTIONS:
         return given
@@ -57,7 +46,7 @@ def _words(given: Tensor, change: Callable[[Any, int, int], Any]) -> Tensor:
     return Tensor.from_words(given.dtype, given.shape, [int(word) for word in change(words, sign, largest)])
 
 
-def _flushed(given: Tensor) -> Tensor:
+def _flushed(given):
     return _words(
         given,
         lambda words, sign, largest: np.where(
@@ -66,7 +55,7 @@ def _flushed(given: Tensor) -> Tensor:
     )
 
 
-def _cleared(given: Tensor) -> Tensor:
+def _cleared(given):
     """Zero the last element of an odd number of them."""
     words = given.words().tolist()
     if given.size % 2 == 1 and given.format.words == 1:
@@ -92,7 +81,7 @@ DIFFERENCES = [
 ]  # fmt: skip
 
 
-def _fused_multiply(self: MmaSync, block: Any, a: Array, b: Array, c: Array) -> Array:
+def _fused_multiply(self, block, a, b, c):
     last = Array(a.dtype, a.values[..., ::-1].copy()), Array(b.dtype, b.values[..., ::-1, :].copy())
     return _mma(self, block, *last, c)
 
@@ -107,7 +96,7 @@ UNITS = [
 
 @violates("LANG-08.2-01", "lets a division by zero pass at Tile IR")
 class Lenient(ReferenceAdapter):
-    def language_execute(self, **request: Any) -> dict[str, Any]:
+    def language_execute(self, **request):
         try:
             return super().language_execute(**request)
         except Refusal:
@@ -118,6 +107,6 @@ class Lenient(ReferenceAdapter):
 
 @violates("LANG-12-04", "shows Graph IR whatever level is asked for")
 class Veiled(ReferenceAdapter):
-    def language_lower(self, **request: Any) -> dict[str, Any]:
+    def language_lower(self, **request):
         shown = super().language_lower(source=request["source"], to="graph")["text"]
         return super().language_lower(**request) | {"text": shown}

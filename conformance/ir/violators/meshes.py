@@ -1,11 +1,6 @@
 """Front ends with one rule of meshes changed: form, type or scope (sections 2.3, 5, 9)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.execution import Group
 from tessera_reference.ir.types import Mesh, Shard
@@ -30,21 +25,21 @@ DECLARATIONS = [
 ]  # fmt: skip
 
 
-def of_any_lengths(type_: Any) -> Mesh:
+def of_any_lengths(type_):
     shape = tuple(map(int, type_.shape)) + (1,) * len(type_.axes)
     return Mesh(type_.axes, shape[: len(type_.axes)])
 
 
-def with_repeated_axes(type_: Any) -> Mesh:
+def with_repeated_axes(type_):
     if len(type_.axes) == len(set(type_.axes)):
         return USUAL_MESH(type_)
     return Mesh(tuple(f"{axis}{place}" for place, axis in enumerate(type_.axes)), (1,) * len(type_.axes))
 
 
-USUAL_MESH: Callable[[Any], Mesh] = modules.resolve_mesh  # type: ignore[attr-defined]
+USUAL_MESH = modules.resolve_mesh
 
 
-def column_major(name: str, mesh: Mesh, axis: str, rank: int) -> Group:
+def column_major(name, mesh, axis, rank):
     turned = Mesh(mesh.axes[::-1], mesh.shape[::-1])
     return USUAL_GROUP(name, turned, axis, rank)
 
@@ -52,7 +47,7 @@ def column_major(name: str, mesh: Mesh, axis: str, rank: int) -> Group:
 USUAL_GROUP = Group.of
 
 
-def resolving(name: str, clause: str, description: str, resolve: Any) -> Violation:
+def resolving(name, clause, description, resolve):
     """Return a violation that resolves mesh declarations to another mesh."""
     return replaced(clause, description, make, ("language.modules.resolve_mesh", resolve), name=name)
 
@@ -68,7 +63,7 @@ TYPES = [
 ]  # fmt: skip
 
 
-def unknown_axes_of_one(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> dict[str, Any]:
+def unknown_axes_of_one(meshes, axis, mesh):
     name = mesh or next(iter(meshes), "g")
     known = meshes.get(name, Mesh((), ()))
     group = dict(zip(known.axes, known.shape, strict=True)).get(axis, 1)

@@ -1,34 +1,27 @@
 """Operations that move elements to other positions, twice or not at all (language specification, 2 and 3.2)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.strength import Violation
-from tessera_reference.graph.movement import Transpose
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics import movement as moving
 from tessera_reference.numerics.array import Array
 
 from .changes import changed
 
-Values: TypeAlias = Any
 PLACES, BROADCASTING, CALLS = "LANG-03.2-01", "LANG-03.2-02", "LANG-02-04"
 
 
-def moves(name: str, operation: str, function: str, description: str, wrong: Any, clause: str = PLACES) -> Violation:
+def moves(name, operation, function, description, wrong, clause=PLACES):
     """Return a violation that replaces one function of `numerics.movement`."""
     return changed(clause, name, description, (moving, function, wrong), only=[operation])
 
 
-def of_values(function: Callable[..., Values]) -> Callable[..., Array]:
+def of_values(function):
     """Return a function of the values of its first operand and of its other arguments."""
 
-    def compute(x: Array, *others: Any) -> Array:
+    def compute(x, *others):
         return Array(x.dtype, np.ascontiguousarray(function(x.values, *others)))
 
     return compute
@@ -37,23 +30,23 @@ def of_values(function: Callable[..., Values]) -> Callable[..., Array]:
 # Shapes
 
 
-def known(shape: Sequence[int], count: int) -> list[int]:
+def known(shape, count):
     """Return a shape with its open extent filled in."""
     rest = int(np.prod([extent for extent in shape if extent != -1], dtype=int))
     return [count // rest if extent == -1 else extent for extent in shape]
 
 
-def spread_behind(x: Values, shape: Sequence[int]) -> Values:
+def spread_behind(x, shape):
     padded = x.shape + (1,) * (len(shape) - x.ndim)
     fits = all(have in (1, want) for have, want in zip(padded, shape, strict=True))
     return np.broadcast_to(x.reshape(padded) if fits else x, tuple(shape))
 
 
-def transposing(name: str, description: str, order: Callable[[Sequence[int]], Sequence[int]]) -> Violation:
+def transposing(name, description, order):
     """Return a violation that permutes elements differently, with the right shape."""
     usual = arithmetic.transpose
 
-    def execute(self: Transpose, x: Array, env: Any) -> Array:
+    def execute(self, x, env):
         shape = [x.shape[axis] for axis in self.perm]
         return Array(x.dtype, usual(x, order(self.perm)).values.reshape(shape))
 
@@ -75,19 +68,19 @@ SHAPES = [
 # Parts
 
 
-def clamped(x: Array, indices: Array, axis: int) -> Array:
+def clamped(x, indices, axis):
     """Read the nearest index inside in place of one outside."""
     inside = np.clip(indices.values, 0, max(x.shape[axis] - 1, 0))
     return GATHERED(x, Array(indices.dtype, np.asarray(inside, indices.values.dtype)), axis)
 
 
-def from_the_end(x: Array, indices: Array, axis: int) -> Array:
+def from_the_end(x, indices, axis):
     extent = x.shape[axis]
     counted = np.where((indices.values < 0) & (indices.values >= -extent), indices.values + extent, indices.values)
     return GATHERED(x, Array(indices.dtype, np.asarray(counted, indices.values.dtype)), axis)
 
 
-def filled(x: Array, indices: Array, axis: int) -> Array:
+def filled(x, indices, axis):
     outside = (indices.values < 0) | (indices.values >= x.shape[axis])
     found = clamped(x, indices, axis).values
     at = axis % x.rank
@@ -95,7 +88,7 @@ def filled(x: Array, indices: Array, axis: int) -> Array:
     return Array(x.dtype, np.where(outside.reshape(shape), found.dtype.type(0), found))
 
 
-def indices_in_front(x: Array, indices: Array, axis: int) -> Array:
+def indices_in_front(x, indices, axis):
     found = GATHERED(x, indices, axis)
     front = np.moveaxis(np.take(x.values, indices.values, axis), axis % x.rank, 0)
     return Array(x.dtype, np.ascontiguousarray(front).reshape(found.shape))
@@ -104,7 +97,7 @@ def indices_in_front(x: Array, indices: Array, axis: int) -> Array:
 GATHERED, SLICED = moving.gathered, moving.sliced
 
 
-def including_the_stop(x: Array, selection: Any) -> Array:
+def including_the_stop(x, selection):
     found = SLICED(x, selection)
     shifted = tuple(
         replace(part, start=part.start + 1, stop=part.stop + 1)
@@ -117,7 +110,7 @@ def including_the_stop(x: Array, selection: Any) -> Array:
     return moved if moved.shape == found.shape else found
 
 
-def without_steps(x: Array, selection: Any) -> Array:
+def without_steps(x, selection):
     found = SLICED(x, selection)
     starts = [part.start if isinstance(part, moving.Stretch) else None for part in selection]
     if None in starts or any(part.step < 0 for part in selection):
@@ -126,13 +119,13 @@ def without_steps(x: Array, selection: Any) -> Array:
     return Array(x.dtype, x.values[places].copy())
 
 
-def never_down(x: Array, selection: Any) -> Array:
+def never_down(x, selection):
     found = SLICED(x, selection).values
     steps = [part.step if isinstance(part, moving.Stretch) else 1 for part in selection][: found.ndim]
     return Array(x.dtype, found[tuple(slice(None, None, -1 if step < 0 else 1) for step in steps)].copy())
 
 
-def by_low_bits(x: Array, indices: Array, axis: int) -> Array:
+def by_low_bits(x, indices, axis):
     if indices.dtype.bits == 64:
         indices = Array(indices.dtype, (indices.values & 0xFFFFFFFF).astype(np.int64))
     return GATHERED(x, indices, axis)
@@ -151,12 +144,12 @@ PARTS = [
 # Joining
 
 
-def joined_flat(parts: Sequence[Array], axis: int) -> Array:
+def joined_flat(parts, axis):
     shape = CONCATENATED(parts, axis).shape
     return Array(parts[0].dtype, np.concatenate([part.values.reshape(-1) for part in parts]).reshape(shape))
 
 
-def fifth_before_fourth(parts: Sequence[Array], axis: int) -> Array:
+def fifth_before_fourth(parts, axis):
     alike = len(parts) > 4 and parts[-1].shape == parts[-2].shape
     return CONCATENATED([*parts[:-2], parts[-1], parts[-2]] if alike else parts, axis)
 
@@ -164,12 +157,12 @@ def fifth_before_fourth(parts: Sequence[Array], axis: int) -> Array:
 CONCATENATED, PADDED = moving.concatenated, moving.padded
 
 
-def third_padded_in_front(x: Array, low: Sequence[int], high: Sequence[int], value: float) -> Array:
+def third_padded_in_front(x, low, high, value):
     both = [before + behind for before, behind in zip(low, high, strict=True)]
     return PADDED(x, (*low[:2], *both[2:]), (*high[:2], *[0] * len(both[2:])), value)
 
 
-def matrix_last_first(x: Array, indices: Array, updates: Array, axis: int) -> Array:
+def matrix_last_first(x, indices, updates, axis):
     if indices.rank < 2:
         return SCATTERED(x, indices, updates, axis)
     at = axis % x.rank
@@ -178,13 +171,13 @@ def matrix_last_first(x: Array, indices: Array, updates: Array, axis: int) -> Ar
     return SCATTERED(x, order, Array(updates.dtype, np.flip(flat, at).copy()), axis)
 
 
-def first_of_new_rows(x: Array, shape: Sequence[int]) -> Array:
+def first_of_new_rows(x, shape):
     if x.rank == 2 and len(shape) == 4 and x.shape[0] == 1:
         return BROADCAST(Array(x.dtype, x.values[:, :1]), shape)
     return BROADCAST(x, shape)
 
 
-def whole_third_axis(x: Array, value: Array, selection: Any) -> Array:
+def whole_third_axis(x, value, selection):
     if len(selection) == 3 and not isinstance(selection[2], int) and not value.shape:
         selection = selection[:2]
     return UPDATED(x, value, selection)

@@ -3,14 +3,9 @@
 Language specification, 2, 3.1 to 3.3, 5.2 and 5.3.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
-
 import numpy as np
 
-from tessera_conformance.strength import Violation, replaced, without_refusals
+from tessera_conformance.strength import replaced, without_refusals
 from tessera_reference.adapter import make
 from tessera_reference.graph import constant, movement
 from tessera_reference.graph.constant import ConstTensor
@@ -20,14 +15,11 @@ from tessera_reference.ir.text import read_layout
 from tessera_reference.ir.types import Layout
 from tessera_reference.numerics import movement as moving
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import DType, dtype
+from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import cast, round_exact
 
 from .changes import changed
 from .language_syntax import rewrites
-
-Values: TypeAlias = Any
-
 
 # Literals beside operands
 
@@ -45,10 +37,10 @@ FRAMES = [
 # Adding
 
 
-def scattering(name: str, description: str, add: Callable[[Values, Values, Values, DType], Values]) -> Violation:
+def scattering(name, description, add):
     """Return a violation that adds updates differently; `add` takes the rows, indices, updates and dtype."""
 
-    def scattered(x: Array, indices: Array, updates: Array, axis: int) -> Array:
+    def scattered(x, indices, updates, axis):
         SCATTERED(x, indices, updates, axis)
         at, wide = axis % x.rank, x.dtype.accumulator
         rows = np.moveaxis(cast(x, wide).values, at, 0).copy()
@@ -63,7 +55,7 @@ def scattering(name: str, description: str, add: Callable[[Values, Values, Value
 SCATTERED = moving.scattered
 
 
-def narrow_behind_the_first_axis(x: Array, indices: Array, updates: Array, axis: int) -> Array:
+def narrow_behind_the_first_axis(x, indices, updates, axis):
     at, wide = axis % x.rank, x.dtype.accumulator
     if not at:
         return SCATTERED(x, indices, updates, axis)
@@ -76,21 +68,19 @@ def narrow_behind_the_first_axis(x: Array, indices: Array, updates: Array, axis:
     return Array(x.dtype, np.moveaxis(rows, 0, at).copy())
 
 
-def one_by_one(
-    rows: Values, indices: Values, updates: Values, order: Sequence[int], round_: Callable[..., Values]
-) -> Values:
+def one_by_one(rows, indices, updates, order, round_):
     """Add the updates in some order, each sum rounded in some way."""
     for place in order:
         rows[indices[place]] = round_(rows[indices[place]] + updates[place])
     return rows
 
 
-def unrounded(values: Values) -> Values:
+def unrounded(values):
     """Return values of the accumulator type unrounded."""
     return values
 
 
-def replacing(rows: Values, indices: Values, updates: Values, kind: DType) -> Values:
+def replacing(rows, indices, updates, kind):
     rows[indices] = updates
     return rows
 
@@ -106,27 +96,27 @@ ADDING = [
 # Generated elements
 
 
-def counting(name: str, description: str, count: Callable[[Sequence[int], int, DType], Values]) -> Violation:
+def counting(name, description, count):
     """Return a violation with other positions; `count` takes the shape, the axis and the dtype."""
 
-    def positions(shape: Sequence[int], axis: int, kind: DType) -> Array:
+    def positions(shape, axis, kind):
         return Array(kind, np.ascontiguousarray(np.broadcast_to(count(shape, axis, kind), tuple(shape))))
 
     return changed("LANG-05.3-01", name, description, ("numerics.movement.positions", positions), only=["iota"])
 
 
-def along(shape: Sequence[int], axis: int, start: int = 0) -> Values:
+def along(shape, axis, start=0):
     """Integers along an axis."""
     extents = [extent if dimension == axis else 1 for dimension, extent in enumerate(shape)]
     return np.arange(start, start + shape[axis], dtype=np.int64).reshape(extents)
 
 
-def held(values: Values, kind: DType) -> Values:
+def held(values, kind):
     """Return integers in a dtype."""
     return cast(Array(dtype("int64"), np.asarray(values, np.int64)), kind).values
 
 
-def truncated_positions(shape: Sequence[int], axis: int, kind: DType) -> Values:
+def truncated_positions(shape, axis, kind):
     exact, nearest = along(shape, axis), held(along(shape, axis), kind)
     if kind.kind != "float":
         return nearest
@@ -134,13 +124,11 @@ def truncated_positions(shape: Sequence[int], axis: int, kind: DType) -> Values:
     return np.where(nearest > exact, last(exact).astype(kind.carrier), nearest)
 
 
-def constants(
-    name: str, description: str, change: Callable[[Values], Values], clause: str = "LANG-05.2-01"
-) -> Violation:
+def constants(name, description, change, clause="LANG-05.2-01"):
     """Return a violation that changes the numbers of constants; `change` takes and returns an array."""
     usual = ConstTensor.execute
 
-    def execute(self: ConstTensor, env: Any) -> Array:
+    def execute(self, env):
         found = usual(self, env)
         return Array(found.dtype, np.asarray(change(found.values), found.values.dtype).reshape(found.shape))
 
@@ -164,33 +152,31 @@ OUT_OF_NOTHING = [
 # Refusals
 
 
-def lenient(
-    name: str, description: str, *phrases: str, clause: str = "LANG-03.2-01", module: Any = movement
-) -> Violation:
+def lenient(name, description, *phrases, clause="LANG-03.2-01", module=movement):
     """Return a violation in which a module skips the refusals whose source has one of the phrases."""
     passed = without_refusals(module, lambda source: any(phrase in source for phrase in phrases))
     return replaced(clause, description, make, *passed, name=name)
 
 
-def comparing(chosen: Callable[[str], bool]) -> Callable[..., None]:
+def comparing(chosen):
     """Return a comparison of two dtypes that checks the chosen requirements only."""
 
-    def compare(a: Any, b: Any, requirement: str) -> None:
+    def compare(a, b, requirement):
         if chosen(requirement):
             require_one_dtype(a, b, requirement)
 
     return compare
 
 
-def any_axis(axis: int, rank: int, clause: str = "") -> None:
+def any_axis(axis, rank, clause=""):
     """Accept every axis."""
 
 
-def any_extents(name: str, extents: Sequence[object], least: int | None = 0, remedy: str = "") -> None:
+def any_extents(name, extents, least=0, remedy=""):
     """Accept every extent."""
 
 
-def any_layout(text: str) -> Layout:
+def any_layout(text):
     """Return the layout of a word, whether there is one or not."""
     try:
         return read_layout(text)
