@@ -8,6 +8,7 @@ from functools import partial
 from math import isqrt
 from typing import TypeAlias
 
+from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.bounds.intervals import (
     DOWN,
@@ -38,16 +39,7 @@ from tessera_conformance.oracle.bounds.operations import (
 )
 from tessera_conformance.oracle.compositions import matrices, rows_to_transform, scale_factor
 from tessera_conformance.oracle.elementwise import Context, Number, cast
-from tessera_conformance.oracle.exact import (
-    TF32_OPERAND,
-    Complex,
-    FloatFormat,
-    complex_dtype,
-    component_format,
-    finite,
-    float_format,
-    rows_of,
-)
+from tessera_conformance.oracle.exact import Complex, FloatFormat, finite, float_format
 from tessera_conformance.oracle.movement import transpose
 from tessera_conformance.oracle.reductions import operands
 from tessera_conformance.oracle.trees import Order
@@ -101,7 +93,7 @@ def _logsumexp(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order
         return steps.rounded(steps.function("log", format_, total) + top, format_)
 
     rule = f"logsumexp: exponentials and logarithm within {FUNCTION_ULPS} ulp, any order"
-    return [composed(composition, list(map(point, row)), result, inner, result, rule) for row in rows_of(x, axis)]
+    return [composed(composition, list(map(point, row)), result, inner, result, rule) for row in exact.rows_of(x, axis)]
 
 
 # Enclosures of normalizations along an axis: sums in any order, the variance from centred elements.
@@ -206,7 +198,7 @@ def _attended(
     weights = softmax(steps, inner, scores)
     weights = weights if result == inner else [steps.rounded(weight, result) for weight in weights]
     if dtype == "tf32":
-        weights = [steps.rounded(weight, TF32_OPERAND) for weight in weights]
+        weights = [steps.rounded(weight, exact.TF32_OPERAND) for weight in weights]
     enclosures = []
     for column in range(columns):
         values_known = [value for value in values[column::columns] if value is not None]
@@ -243,9 +235,9 @@ def error_units(n: int) -> int:
 
 
 def _transform(inverse: bool, x: Tensor, *, norm: str = "ortho") -> Enclosures:
-    x = cast(x, dtype=complex_dtype(x.dtype))
+    x = cast(x, dtype=exact.complex_dtype(x.dtype))
     rows, n = rows_to_transform(x), x.shape[-1]
-    format_ = component_format(x.dtype)
+    format_ = exact.component_format(x.dtype)
     scaled = scale_factor(n, norm, inverse, format_) is not None
     factor = Interval.around(Fraction(1, n) if scaled else 1)
     if norm == "ortho":
@@ -279,12 +271,12 @@ def _row(
     enclosures: Enclosures = []
     for k in range(n):
         pairs = [(x, turns[j * k % n]) for j, x in enumerate(parts)]
-        for exact in (
+        for part in (
             total([part for (a, b), (c, s) in pairs for part in (a * c, -(b * s))]),
             total([part for (a, b), (c, s) in pairs for part in (a * s, b * c)]),
         ):
-            actual = FAST.relative(exact.widened(radius) * factor, SCALING_UNITS, format_)
-            enclosures.append(enclosure(exact * factor, actual, rule))
+            actual = FAST.relative(part.widened(radius) * factor, SCALING_UNITS, format_)
+            enclosures.append(enclosure(part * factor, actual, rule))
     return enclosures
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import gmpy2
 
+from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.bounds.intervals import (
     DOWN,
@@ -31,20 +32,7 @@ from tessera_conformance.oracle.bounds.intervals import (
     may_flush,
 )
 from tessera_conformance.oracle.elementwise import HALF, OPERATIONS, TANH_FACTOR, paired
-from tessera_conformance.oracle.exact import (
-    ACCUMULATORS,
-    COMPONENTS,
-    BadArgument,
-    FloatFormat,
-    Value,
-    along,
-    component_format,
-    elements_of,
-    finite,
-    float_format,
-    is_finite,
-    values_of,
-)
+from tessera_conformance.oracle.exact import BadArgument, FloatFormat, Value, finite, float_format, is_finite, values_of
 from tessera_conformance.oracle.reductions import operands
 from tessera_conformance.tensors import Tensor
 
@@ -96,10 +84,10 @@ def composed_along(
 ) -> Enclosures:
     """Return a composition over each row along an axis and over vectors beside it; None for a nonfinite row."""
     result = float_format(x.dtype)
-    inner = float_format(ACCUMULATORS[x.dtype])
+    inner = float_format(exact.ACCUMULATORS[x.dtype])
     elements, beside = points(x), [points(vector) for vector in vectors]
     enclosures: Enclosures = [None] * x.size
-    for places in along(x.shape, axis):
+    for places in exact.along(x.shape, axis):
         rows = [[elements[place] for place in places], *beside]
         finite = [[value for value in row if value is not None] for row in rows]
         if not places or [len(row) for row in finite] != [len(row) for row in rows]:
@@ -109,8 +97,8 @@ def composed_along(
             actual = composition(FAST, inner, *([FAST.operand(value, result) for value in row] for row in finite))
         except Unpromised:
             continue
-        for place, exact, reached in zip(places, ideal, actual, strict=True):
-            enclosures[place] = enclosure(exact, reached if result == inner else FAST.rounded(reached, result), rule)
+        for place, sought, reached in zip(places, ideal, actual, strict=True):
+            enclosures[place] = enclosure(sought, reached if result == inner else FAST.rounded(reached, result), rule)
     return enclosures
 
 
@@ -122,7 +110,7 @@ def rounded_once(operation: Callable[..., Interval]) -> Composition:
 def unary(composition: Composition, rule: str, x: Tensor) -> Enclosures:
     """A composition over each element, in the accumulator type, rounded once more to the dtype."""
     result = float_format(x.dtype)
-    inner = float_format(ACCUMULATORS[x.dtype])
+    inner = float_format(exact.ACCUMULATORS[x.dtype])
     values = values_of(x)
     by_value = {value: composed(composition, [point(value)], result, inner, result, rule) for value in set(values)}
     return [by_value[value] for value in values]
@@ -232,15 +220,15 @@ def unchanged(values: Sequence[Value], format_: FloatFormat) -> Enclosures:
 def _rebuilt(function: Callable[[Fraction], Fraction], x: Tensor) -> Enclosures:
     """Return enclosures of an exact function of the finite elements."""
     values = [function(finite(value)) if is_finite(value) else value for value in values_of(x)]
-    return unchanged(values, component_format(x.dtype))
+    return unchanged(values, exact.component_format(x.dtype))
 
 
 def _cast(x: Tensor, *, dtype: str, overflow: str = "saturate") -> Enclosures:
-    target = component_format(dtype)
-    values: Sequence[Any] = elements_of(x)
-    if dtype in COMPONENTS:
-        values = [part for z in values for part in (z if x.dtype in COMPONENTS else (z, Fraction(0)))]
-    source = component_format(x.dtype) if x.format.is_float else target
+    target = exact.component_format(dtype)
+    values: Sequence[Any] = exact.elements_of(x)
+    if dtype in exact.COMPONENTS:
+        values = [part for z in values for part in (z if x.dtype in exact.COMPONENTS else (z, Fraction(0)))]
+    source = exact.component_format(x.dtype) if x.format.is_float else target
 
     evaluate = rounded_once(lambda value: value)
     return [composed(evaluate, [point(value)], source, target, target, ONE_ROUNDING) for value in values]
@@ -287,11 +275,11 @@ def _is_settled(name: str, group: Sequence[Value], format_: FloatFormat, ulps: f
     if len(finite) < len(operands):
         return True
     try:
-        exact = image(name, *finite)
+        value = image(name, *finite)
     except Unpromised:
         return True
     reach = 1 + (ulps + 1) * gmpy2.exp2(-format_.fraction_bits)
-    return bool(min(abs(exact.low), abs(exact.high)) > gmpy2.mpfr(gmpy2.mpq(format_.largest)) * reach)
+    return bool(min(abs(value.low), abs(value.high)) > gmpy2.mpfr(gmpy2.mpq(format_.largest)) * reach)
 
 
 # Inner products of many rows and columns, exactly: as integers that count multiples of one power of two.

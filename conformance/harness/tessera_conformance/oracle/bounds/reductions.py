@@ -8,7 +8,7 @@ from functools import partial
 from math import prod as product_of
 from typing import Any
 
-from tessera_conformance.oracle import collectives, functions_of, movement, reductions
+from tessera_conformance.oracle import collectives, exact, functions_of, movement, reductions
 from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.bounds.intervals import (
     FAST,
@@ -24,18 +24,7 @@ from tessera_conformance.oracle.bounds.intervals import (
 from tessera_conformance.oracle.bounds.operations import point, unchanged
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.oracle.elementwise import fraction
-from tessera_conformance.oracle.exact import (
-    COMPONENTS,
-    FloatFormat,
-    Value,
-    component_format,
-    finite,
-    float_format,
-    parts_along,
-    rows_of,
-    stacked,
-    values_of,
-)
+from tessera_conformance.oracle.exact import FloatFormat, Value, finite, float_format, values_of
 from tessera_conformance.oracle.exact_sum import exact_sum
 from tessera_conformance.oracle.trees import Order
 from tessera_conformance.tensors import Tensor
@@ -58,10 +47,10 @@ def _sum(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pa
 
 def _sums(x: Tensor, axis: int, inner: FloatFormat, tree: Order | None = None) -> Enclosures:
     """Return the sums along an axis, every node rounded to a format."""
-    result = component_format(x.dtype)
-    if tree is None and x.dtype not in COMPONENTS and x.shape[axis] >= MANY_TERMS:
+    result = exact.component_format(x.dtype)
+    if tree is None and x.dtype not in exact.COMPONENTS and x.shape[axis] >= MANY_TERMS:
         return [_in_any_order(terms, inner, result) for terms in _many_terms(x, axis, inner)]
-    return [sum_of(row, inner, result, tree) for row in parts_along(x, axis)]
+    return [sum_of(row, inner, result, tree) for row in exact.parts_along(x, axis)]
 
 
 def sum_of(row: list[Value], inner: FloatFormat, result: FloatFormat, tree: Order | None = None) -> Enclosure | None:
@@ -99,9 +88,9 @@ def _many_terms(x: Tensor, axis: int, inner: FloatFormat) -> list[intervals.Term
 
 
 def _mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Enclosures:
-    inner, result = accumulator_of(x.dtype), component_format(x.dtype)
+    inner, result = accumulator_of(x.dtype), exact.component_format(x.dtype)
     enclosures: Enclosures = []
-    for row in parts_along(x, axis):
+    for row in exact.parts_along(x, axis):
         terms = sum_of(row, inner, inner) if row else None
         if terms is None:
             enclosures.append(None)
@@ -116,17 +105,17 @@ def _mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "p
 
 def _prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Enclosures:
     """Return the enclosure in any order, if no order can leave the range of normal numbers."""
-    if x.dtype in COMPONENTS:
+    if x.dtype in exact.COMPONENTS:
         return _complex_prod(x, axis)
-    inner, result = accumulator_of(x.dtype), component_format(x.dtype)
-    return [_prod_of(row, inner, result) for row in parts_along(x, axis)]
+    inner, result = accumulator_of(x.dtype), exact.component_format(x.dtype)
+    return [_prod_of(row, inner, result) for row in exact.parts_along(x, axis)]
 
 
 def _prod_of(row: list[Value], inner: FloatFormat, result: FloatFormat) -> Enclosure | None:
     if any(point(value) is None for value in row):
         return None
     values = [finite(value) for value in row]
-    exact = product_of(values, start=Fraction(1))
+    product = product_of(values, start=Fraction(1))
     error, rule = gamma(max(len(values) - 1, 0), inner), f"any order of {len(values)} factors, gamma({len(values) - 1})"
     sizes = [abs(value) for value in values]
     one = Fraction(1)
@@ -134,18 +123,18 @@ def _prod_of(row: list[Value], inner: FloatFormat, result: FloatFormat) -> Enclo
     least = (1 - error) * product_of([size for size in sizes if 0 < size < one], start=one)
     if most > inner.largest or least < inner.smallest_normal:
         return None
-    actual = Interval.around(exact, abs(exact) * error)
+    actual = Interval.around(product, abs(product) * error)
     actual = actual if result == inner else FAST.rounded(actual, result)
-    if abs(exact) * (1 + error) > result.largest:
+    if abs(product) * (1 + error) > result.largest:
         return None
-    return enclosure(Interval.around(exact), actual, rule)
+    return enclosure(Interval.around(product), actual, rule)
 
 
 def _complex_prod(x: Tensor, axis: int) -> Enclosures:
     """Each complex product errs by less than 4 units of roundoff of its modulus (Higham, 3.6)."""
-    format_ = component_format(x.dtype)
+    format_ = exact.component_format(x.dtype)
     enclosures: Enclosures = []
-    for factors in rows_of(x, axis):
+    for factors in exact.rows_of(x, axis):
         if any(point(part) is None for factor in factors for part in factor):
             enclosures += [None, None]
             continue
@@ -182,12 +171,12 @@ def _all_reduce(*inputs: Tensor, op: str = "sum", tree: Order = "pairwise", algo
 
     Products and means have none.
     """
-    stack = stacked(inputs)
+    stack = exact.stacked(inputs)
     if op in ("prod", "mean"):
         return [None] * inputs[0].size
     if op != "sum":
-        return unchanged(values_of(all_reduce(*inputs, op=op)[0]), component_format(stack.dtype))
-    return _sums(stack, 0, component_format(stack.dtype))
+        return unchanged(values_of(all_reduce(*inputs, op=op)[0]), exact.component_format(stack.dtype))
+    return _sums(stack, 0, exact.component_format(stack.dtype))
 
 
 def _top_k(x: Tensor, *, k: int) -> Enclosures:
@@ -199,7 +188,7 @@ def _top_k(x: Tensor, *, k: int) -> Enclosures:
 
 def _moved(function: Callable[..., Tensor], *inputs: Tensor, **arguments: Any) -> Enclosures:
     tensor = function(*inputs, **arguments)
-    return unchanged(values_of(tensor), component_format(tensor.dtype))
+    return unchanged(values_of(tensor), exact.component_format(tensor.dtype))
 
 
 def _scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Enclosures:
