@@ -10,19 +10,9 @@ from functools import cache
 from pathlib import Path
 
 from tessera_conformance import cases
-from tessera_conformance.vectors.files import (
-    Call,
-    Check,
-    Provenance,
-    Unanswerable,
-    Vector,
-    VectorFile,
-    parse,
-    path_of,
-    reader,
-)
+from tessera_conformance.vectors.files import Unanswerable, Vector, parse, path_of, reader
 
-__all__ = ["Call", "Check", "Provenance", "Vector", "VectorFile", "load"]
+__all__ = ["Vector", "load"]
 
 
 def load(topic: str, folder: Path | None = None) -> list[Vector]:

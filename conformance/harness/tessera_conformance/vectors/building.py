@@ -218,7 +218,13 @@ def _within(name: str, beginning: str) -> bool:
 def _load(name: str, path: Path) -> SourceTopic:
     where = str(path)
     try:
-        topic = _topic(path)
+        spec = importlib.util.spec_from_file_location(f"vector_source_{path.stem}", path)
+        assert spec is not None and spec.loader is not None  # the file is a Python module
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        topic = getattr(module, "topic", None)
+        if not isinstance(topic, Topic) or not topic.documentation:
+            raise BrokenSource("no documented topic", path.name, "write a docstring and `topic = Topic(__doc__)`")
         cases = tuple(topic.cases())
     except BrokenSource as problem:
         raise BrokenSource(problem.what, f"{where} ({problem.where})", problem.remedy) from None
@@ -229,15 +235,3 @@ def _load(name: str, path: Path) -> SourceTopic:
             names = ", ".join(FUNCTIONS)
             raise BrokenSource(f"{case.name}: no check {case.check.function}", where, f"one of {names}")
     return SourceTopic(name, topic.documentation, cases)
-
-
-def _topic(path: Path) -> Topic:
-    spec = importlib.util.spec_from_file_location(f"vector_source_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise BrokenSource("not a Python module", path.name, "name it *.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    topic = getattr(module, "topic", None)
-    if not isinstance(topic, Topic) or not topic.documentation:
-        raise BrokenSource("no documented topic", path.name, "write a docstring and `topic = Topic(__doc__)`")
-    return topic
