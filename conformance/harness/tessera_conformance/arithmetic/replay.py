@@ -13,14 +13,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.arithmetic import fast_sums
-from tessera_conformance.arithmetic.fast_sums import (
-    Array,
-    PendingArray,
-    as_array,
-    as_tensor,
-    flushed_operands,
-    tf32_operands,
-)
+from tessera_conformance.arithmetic.fast_sums import Array, PendingArray
 from tessera_conformance.arithmetic.nodes import NodeArithmetic
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.exact import NAN, ZERO, FloatFormat, Format, Rounding, Value
@@ -65,7 +58,7 @@ def matmul(
         left, right = _factors(a, model)[..., :, None], _factors(b, model)[..., None, :, :]
         zeros = np.zeros(shape, fast_sums.type_of(model.accumulator))
         sums = fast_sums.evaluated(lambda k: PendingArray(left[..., :, k, :], right[..., k, :]), zeros, explicit, model)
-        return as_tensor(sums, dtype, shape)
+        return fast_sums.as_tensor(sums, dtype, shape)
     lefts, rights = _exact_factors(a, model), _exact_factors(b, model)
     starts = [None if _is_unstarted(terms, model) else ZERO] * prod(shape) if start is None else exact.values_of(start)
     results = []
@@ -105,10 +98,10 @@ def sum(
     rest = (*shape[:axis], *((1,) if keepdims else ()), *shape[axis + 1 :])
     explicit, dtype = tree.over(shape[axis]), out or x.dtype
     if fast_sums.can(explicit, model, x.dtype):
-        terms = np.moveaxis(flushed_operands(as_array(x), x.dtype, model), axis, 0)
+        terms = np.moveaxis(fast_sums.flushed_operands(fast_sums.as_array(x), x.dtype, model), axis, 0)
         terms = terms.astype(fast_sums.type_of(model.accumulator))
         zeros = np.zeros(terms.shape[1:], terms.dtype)
-        return as_tensor(fast_sums.evaluated(terms.__getitem__, zeros, explicit, model), dtype, rest)
+        return fast_sums.as_tensor(fast_sums.evaluated(terms.__getitem__, zeros, explicit, model), dtype, rest)
     values = _objects(operands(exact.values_of(x), x.dtype, model), shape)
     rows = np.moveaxis(values, axis, -1).reshape(prod(rest), shape[axis]).tolist()
     return exact.tensor_of(dtype, rest, [reduce(row, explicit, model) for row in rows])
@@ -151,8 +144,8 @@ def _shape(argument: str, tensor: Tensor, rank: int, model: NodeArithmetic) -> t
 
 
 def _factors(tensor: Tensor, model: NodeArithmetic) -> Array:
-    numbers = flushed_operands(as_array(tensor), tensor.dtype, model)
-    return tf32_operands(numbers) if tensor.dtype == "tf32" else numbers
+    numbers = fast_sums.flushed_operands(fast_sums.as_array(tensor), tensor.dtype, model)
+    return fast_sums.tf32_operands(numbers) if tensor.dtype == "tf32" else numbers
 
 
 def _exact_factors(tensor: Tensor, model: NodeArithmetic) -> np.ndarray[Any, np.dtype[np.object_]]:

@@ -14,17 +14,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
+from tessera_conformance.registry import model
 from tessera_conformance.registry.load import Specification
-from tessera_conformance.registry.model import (
-    INTERPRETATION_ID,
-    LEVELS,
-    Clause,
-    Document,
-    Gap,
-    Interpretation,
-    Level,
-    Registry,
-)
+from tessera_conformance.registry.model import LEVELS, Clause, Document, Gap, Interpretation, Level, Registry
 
 # A sentence for the specification, proposed from the decision of an interpretation.
 #
@@ -32,7 +24,7 @@ from tessera_conformance.registry.model import (
 # alone: statements about this suite, its extensions and the reference are no text for the authors.
 
 
-_CROSS_REFERENCE = re.compile(rf" \({INTERPRETATION_ID.pattern}\)")
+_CROSS_REFERENCE = re.compile(rf" \({model.INTERPRETATION_ID.pattern}\)")
 _OURS = re.compile(
     r"\b(assert(s|ed)|suites?|harness|reference|extension|adapters?|feature|judged|tessx\w+|"
     r"fault plan|claim(s|ed)|fixture|untestable|editorial)\b",
@@ -43,7 +35,7 @@ _OURS = re.compile(
 def proposed_wording(row: Interpretation) -> str | None:
     """Return sentences for the section; None if the decision has none for it."""
     decision = _CROSS_REFERENCE.sub("", row.decision)
-    ours = _OURS.search(decision) or INTERPRETATION_ID.search(decision)
+    ours = _OURS.search(decision) or model.INTERPRETATION_ID.search(decision)
     return row.wording or (None if ours else decision)
 
 

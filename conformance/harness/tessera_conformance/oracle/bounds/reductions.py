@@ -156,11 +156,8 @@ def _complex_prod(x: Tensor, axis: int) -> Enclosures:
     return enclosures
 
 
-def _extreme(function: Callable[..., Tensor]) -> Callable[..., Enclosures]:
-    def enclosed(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Enclosures:
-        return unchanged(values_of(function(x, axis, keepdims=keepdims)), float_format(x.dtype))
-
-    return enclosed
+def _extreme(function: Callable[..., Tensor], x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Enclosures:
+    return unchanged(values_of(function(x, axis, keepdims=keepdims)), float_format(x.dtype))
 
 
 # Enclosures of the results of all-reduce.
@@ -206,8 +203,8 @@ RULES: Mapping[str, Callable[..., Enclosures]] = {
     "sum": _sum,
     "mean": _mean,
     "prod": _prod,
-    "max": _extreme(reductions.max_),
-    "min": _extreme(reductions.min_),
+    "max": partial(_extreme, reductions.max_),
+    "min": partial(_extreme, reductions.min_),
     "all_reduce": _all_reduce,
     "top_k": _top_k,
     "scatter_add": _scatter_add,
