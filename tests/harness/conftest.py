@@ -106,11 +106,12 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def make_checkout(directory: Path) -> Checkout:
-    """A checkout with the sample suite as chapter `ir`."""
+    """A checkout with the sample suite as chapter `ir`, and its kit, which the sources of vectors import."""
     copy_harness(directory)
     ignore = shutil.ignore_patterns("__pycache__")
     sample = Path(__file__).parent / "sample_suite"
     shutil.copytree(sample, directory / "conformance" / "ir", ignore=ignore, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "conformance" / "ir" / "kit", directory / "conformance" / "ir" / "kit", ignore=ignore)
     return Checkout(directory)
 
 
