@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from math import prod
@@ -149,7 +149,21 @@ def _read(value: Any, case: Facts) -> None:
         case.dtypes |= DTYPES & {value}
 
 
-# Rules: each returns a weakness of a clause, from the clause and its facts, or nothing.
+RULES = ("one-member", "acceptance", "small", "square", "feature")
+
+
+def _marks(clause: Clause, facts: Facts) -> dict[str, str]:
+    """Return by rule the weakness of a clause, "" where the rule does not mark it."""
+    effect, core = "effect" in facts.judged, clause.level == "MUST" and clause.feature == "core"
+    small = effect and clause.topic in NUMERIC and 0 < facts.largest < SMALL
+    square = effect and any(len(shape) > 1 for shape in facts.shapes) and not facts.unequal
+    return {
+        "one-member": _one_member(clause, facts),
+        "acceptance": "accepted, no effect is observed" if facts.judged == {"acceptance"} else "",
+        "small": f"the largest tensor has {facts.largest} elements" if small else "",
+        "square": "all axes have equal extents" if square else "",
+        "feature": "every case needs a feature" if core and facts.cases and not facts.plain else "",
+    }
 
 
 def _one_member(clause: Clause, facts: Facts) -> str:
@@ -169,35 +183,6 @@ def _names(clause: Clause, *members: str) -> bool:
     return any(re.sub(r"[\W_]", "", member).lower() in text for member in members)
 
 
-def _acceptance(clause: Clause, facts: Facts) -> str:
-    return "" if facts.judged != {"acceptance"} else "accepted, no effect is observed"
-
-
-def _small(clause: Clause, facts: Facts) -> str:
-    if clause.topic not in NUMERIC or not 0 < facts.largest < SMALL or "effect" not in facts.judged:
-        return ""
-    return f"the largest tensor has {facts.largest} elements"
-
-
-def _square(clause: Clause, facts: Facts) -> str:
-    several = any(len(shape) > 1 for shape in facts.shapes)
-    return "all axes have equal extents" if several and not facts.unequal and "effect" in facts.judged else ""
-
-
-def _featured(clause: Clause, facts: Facts) -> str:
-    core = clause.level == "MUST" and clause.feature == "core"
-    return "every case needs a feature" if core and facts.cases and not facts.plain else ""
-
-
-RULES: Mapping[str, Callable[[Clause, Facts], str]] = {
-    "one-member": _one_member,
-    "acceptance": _acceptance,
-    "small": _small,
-    "square": _square,
-    "feature": _featured,
-}
-
-
 @dataclass(frozen=True)
 class Weakness:
     """A clause that a rule marks, and the reason why its cases suffice, if one is recorded."""
@@ -211,8 +196,8 @@ class Weakness:
 def weaknesses(registry: Registry, facts: Mapping[str, Facts], reasons: Reasons) -> Iterator[Weakness]:
     """Yield each mark of a rule."""
     for name, fact in facts.items():
-        for rule, judge in RULES.items():
-            if what := judge(registry.clauses[name], fact):
+        for rule, what in _marks(registry.clauses[name], fact).items():
+            if what:
                 yield Weakness(name, rule, what, reasons.of(rule, registry.clauses[name]))
 
 
