@@ -12,7 +12,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -113,16 +112,20 @@ class Search:
             else:
                 return None
         for number, answers in enumerate(history):
-            alone = _replaced(history, number, _without_repetitions(answers or []))
+            alone = [*history[:number], _without_repetitions(answers or []), *history[number + 1 :]]
             if answers is not None and self._judge(alone).done:
                 history = alone
         return [None if answers is None else self._judged(history, number) for number, answers in enumerate(history)]
 
     def _recorded(self, number: int) -> Answers | None:
         exchange = self._exchanges[number]
-        if exchange.method == EXCHANGE and isinstance(exchange.observation, Fault):
+        if exchange.method != EXCHANGE:
+            return None
+        if isinstance(exchange.observation, Returned):
+            return answers_of(exchange)
+        if isinstance(exchange.observation, Fault):
             return [_response(pair, True) for pair in self._pairs[number]]
-        return answers_of(exchange)
+        return None
 
     def _judge(self, history: History) -> Trial:
         """Return the progress of the case with these answers."""
@@ -155,13 +158,24 @@ class Search:
             answers = history[number]
             if answers is None:
                 continue
-            only_and_all = partial(_only_and_all, self._pairs[number])
-            for change in (_of_right_form, _without_other_members, only_and_all, _without_repetitions):
+            for change in (_of_right_form, _without_other_members, self._only_and_all(number), _without_repetitions):
                 if (changed := change(deepcopy(answers))) != answers:
-                    yield _replaced(history, number, changed), place
+                    yield [*history[:number], changed, *history[number + 1 :]], place
             for at in (*range(place, len(answers)), *range(min(place, len(answers)))):
-                for responses in _replacements(answers[at], history):
-                    yield _replaced(history, number, _replaced(answers, at, *responses)), at
+                for replaced in _replacements(answers[at], history):
+                    changed = [*answers[:at], *replaced, *answers[at + 1 :]]
+                    yield [*history[:number], changed, *history[number + 1 :]], at
+
+    def _only_and_all(self, number: int) -> Callable[[Answers], Answers]:
+        """Return a change that adds a response to each unanswered request and drops those to unknown requests."""
+
+        def mended(answers: Answers) -> Answers:
+            pairs = self._pairs[number]
+            answers_kept = [answer for answer in answers if not is_response(answer) or pair_of(answer) in pairs]
+            answered = Counter(pair_of(answer) for answer in answers_kept if is_response(answer))
+            return [*answers_kept, *(_response(pair, True) for pair in pairs if not answered[pair])]
+
+        return mended
 
     def _judged(self, history: History, number: int) -> dict[str, Any]:
         """Return the summary of an exchange, with ANYTHING in place of values that the case does not judge."""
@@ -169,7 +183,7 @@ class Search:
         result = summary(answers)
 
         def passes(changed: Answers) -> bool:
-            return self._judge(_replaced(history, number, changed)).done
+            return self._judge([*history[:number], changed, *history[number + 1 :]]).done
 
         if passes([response for response in answers if is_response(response)]):
             result["refusals"] = ANYTHING
@@ -180,23 +194,12 @@ class Search:
             if len(outcomes) != 1:
                 continue
             ok = outcomes[0][0]
-            if passes(_replaced(answers, place, _response(pair_of(answer), not ok))):
+            around = answers[:place], answers[place + 1 :]
+            if passes([*around[0], _response(pair_of(answer), not ok), *around[1]]):
                 outcomes[0][:2] = [ANYTHING, ANYTHING]
-            elif ok or passes(_replaced(answers, place, _response(pair_of(answer), False, "ANOTHER"))):
+            elif ok or passes([*around[0], _response(pair_of(answer), False, "ANOTHER"), *around[1]]):
                 outcomes[0][1] = ANYTHING
         return result
-
-
-def _replaced(items: Sequence[Any], place: int, *values: Any) -> list[Any]:
-    """Return a list with some values in place of one item."""
-    return [*items[:place], *values, *items[place + 1 :]]
-
-
-def _only_and_all(pairs: Sequence[str], answers: Answers) -> Answers:
-    """Return the answers with a response to each unanswered request and without those to unknown requests."""
-    known = [answer for answer in answers if not is_response(answer) or pair_of(answer) in pairs]
-    answered = {pair_of(answer) for answer in known if is_response(answer)}
-    return [*known, *(_response(pair, True) for pair in pairs if pair not in answered)]
 
 
 def function_of(item: pytest.Function) -> Test:
