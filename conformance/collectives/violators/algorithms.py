@@ -1,21 +1,15 @@
 """Algorithms that lose, double, misdirect or reorder the ranks' data (collectives specification, 2.2 to 4.4, 7.2)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure
 from tessera_reference.collectives import operations, schedules
-from tessera_reference.collectives.delivery import Sent
-from tessera_reference.collectives.schedules import Algorithm, Message, Step
+from tessera_reference.collectives.schedules import Message
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.collectives import reduced, share_of
-from tessera_reference.numerics.trees import FOLD, Tree
+from tessera_reference.numerics.trees import FOLD
 
 from ...ir.violators.changes import changed
 
@@ -30,95 +24,78 @@ OF_ALGORITHM = {
 }
 
 
-def resulting(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
+def resulting(clause, name, description, change):
     """Return a violation with other results: `change` gets the usual ones, the operation, the inputs and the root."""
 
-    def others(operation: str, brought: Sequence[Array], root: int, **named: Any) -> Sequence[Array]:
+    def others(operation, brought, root, **named):
         usual = list(AFTERWARDS(operation, brought, root=root, **named))
-        changed_to: Sequence[Array] = change(usual, operation, brought, root)
-        return changed_to
+        return change(usual, operation, brought, root)
 
     return changed(clause, name, description, ("collectives.operations.group_results", others))
 
 
-def sent(clause: str, name: str, description: str, change: Callable[[list[Sent]], list[Sent]]) -> Violation:
+def sent(clause, name, description, change):
     """Return a violation with other messages in place of those that carry the results."""
     return changed(
         clause, name, description, ("collectives.operations._sent", lambda *arguments: change(SENT(*arguments)))
     )
 
 
-def only(expected: str, change: Callable[..., Any]) -> Callable[..., Any]:
+def only(expected, change):
     """Return a change of the results of one operation alone."""
 
-    def chosen(usual: list[Array], operation: str, brought: Sequence[Array], root: int) -> Sequence[Array]:
-        result: Sequence[Array] = change(usual, brought, root) if operation == expected and len(brought) > 1 else usual
-        return result
+    def chosen(usual, operation, brought, root):
+        return change(usual, brought, root) if operation == expected and len(brought) > 1 else usual
 
     return chosen
 
 
-def stale_last(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
+def stale_last(usual, brought, root):
     return [*usual[:-1], brought[-1] if brought[-1].shape == usual[-1].shape else usual[0]]
 
 
-def neighbours(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
-    return [*usual[1:], usual[0]]
-
-
-def reverse(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
+def reverse(usual, brought, root):
     gathered = np.concatenate([array.values.reshape(-1) for array in brought[::-1]])
     return [Array(usual[0].dtype, gathered)] * len(usual)
 
 
-def wrong_root(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
+def wrong_root(usual, brought, root):
     return [brought[(root + 1) % len(brought)]] * len(brought)
 
 
-def of(name: str, change: Callable[[Algorithm], Algorithm]) -> tuple[Any, str, Any]:
+def of(name, change):
     """Return the substitution of one algorithm by a changed one."""
     usual = schedules.ALGORITHMS[name]
     made = {**schedules.ALGORITHMS, name: lambda ranks, per_node: change(usual(ranks, per_node))}
     return "collectives.schedules.ALGORITHMS", made
 
 
-def without_last_step(used: Algorithm) -> Algorithm:
+def without_last_step(used):
     """The last step in which shares spread is missing."""
     return replace(used, spreading=used.spreading[:-1])
 
 
-def without_first_message(used: Algorithm) -> Algorithm:
+def without_first_message(used):
     """A contribution is never sent."""
     return replace(used, combining=(used.combining[0][1:], *used.combining[1:]) if used.combining else ())
 
 
-def twice(used: Algorithm) -> Algorithm:
+def twice(used):
     """The first step is done twice."""
     return replace(used, combining=(*used.combining[:1], *used.combining))
 
 
-def backwards(step: Step) -> Step:
+def backwards(step):
     return tuple(Message(m.source, (m.source - 1) % len(step), *m[2:]) for m in step)
 
 
-def merged(messages: list[Sent]) -> list[Sent]:
-    sents: list[Sent] = []
-    for message in messages:
-        before = sents[-1] if sents else None
-        if before is not None and before._replace(first=message.first, elements=message.elements) == message:
-            sents[-1] = before._replace(elements=before.elements + message.elements)
-        else:
-            sents.append(message)
-    return sents
-
-
-def off_by_one(messages: list[Sent]) -> list[Sent]:
+def off_by_one(messages):
     return [
         message._replace(elements=message.elements - 1) if message.elements > 1 else message for message in messages
     ]
 
 
-def over_shares(op: str, inputs: Sequence[Array], trees: Sequence[Tree]) -> Array:
+def over_shares(op, inputs, trees):
     """Return the combination over a tree for the share of each rank."""
     flat = [array.values.reshape(-1) for array in inputs]
     shares = [share_of(flat[0].size, rank, len(trees)) for rank in range(len(trees))]
@@ -128,10 +105,10 @@ def over_shares(op: str, inputs: Sequence[Array], trees: Sequence[Tree]) -> Arra
     return Array(of, np.concatenate(sums).reshape(inputs[0].shape))
 
 
-def folded(at_strict: bool) -> Callable[..., Array]:
+def folded(at_strict):
     """Return a combination from the first rank to the last, at strict or at the other levels."""
 
-    def combined(used: Algorithm, op: str, level: str, partials: Any, inputs: Sequence[Array]) -> Array:
+    def combined(used, op, level, partials, inputs):
         if (level == "strict") is at_strict:
             return reduced(op, inputs, FOLD)
         return COMBINED(used, op, level, partials, inputs)
@@ -139,33 +116,24 @@ def folded(at_strict: bool) -> Callable[..., Array]:
     return combined
 
 
-def reordered(usual: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda name, *arguments: usual("tree" if name == "ring" else "ring", *arguments)
-
-
-def whole(given: Any, ranks: int) -> Any:
-    GROUPS(given, ranks)
-    return [range(ranks)]
-
-
-def lenient(given: Any, ranks: int) -> Any:
+def lenient(given, ranks):
     try:
         return GROUPS(given, ranks)
     except Failure:
         return [range(ranks)]
 
 
-def flat(ranks: int, per_node: int) -> Algorithm:
+def flat(ranks, per_node):
     """Return a hierarchical algorithm that is a ring through all nodes."""
     return replace(schedules.ring(ranks, per_node), name="hierarchical")
 
 
-def by_one(ranks: int, per_node: int) -> Algorithm:
+def by_one(ranks, per_node):
     usual = schedules.hierarchical(ranks, 1) if per_node == 1 else schedules.tree(ranks, per_node)
     return replace(usual, name="hierarchical")
 
 
-VIOLATIONS: list[Violation] = [
+VIOLATIONS = [
     resulting("COLL-07.2-02", "blocks_stay", "leaves blocks with their senders",
         only("all_to_all", lambda usual, brought, root: list(brought))),
     changed("COLL-07.2-02", "any_all_to_all", "takes any algorithm for all_to_all",
@@ -202,7 +170,7 @@ VIOLATIONS: list[Violation] = [
 ]  # fmt: skip
 
 
-def canonical_from_32(used: Algorithm, op: str, level: str, partials: Any, inputs: Sequence[Array]) -> Array:
+def canonical_from_32(used, op, level, partials, inputs):
     return COMBINED(used, op, "strict" if used.ranks >= 32 else level, partials, inputs)
 
 

@@ -1,32 +1,27 @@
 """Tuners that lose a knob, follow the wrong measurements, or do not keep the pinned step (COLL 5.1, 5.3 and 8)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
 from itertools import count
-from typing import Any
 
-from tessera_conformance.strength import Violation
 from tessera_reference.collectives import selection
-from tessera_reference.collectives.selection import Knobs, Limits, Measurement, Step, percentile, tune
+from tessera_reference.collectives.selection import Measurement, Step, percentile, tune
 
 from ...ir.violators.changes import changed
-from .answers import Answer, answered, lenient
+from .answers import answered, lenient
 
 # Knobs
 
 
-def each_step(change: Callable[[Answer], Any]) -> Callable[[Answer], None]:
+def each_step(change):
     """Return a change of every step."""
 
-    def over(answer: Answer) -> None:
+    def over(answer):
         for step in answer["steps"]:
             change(step)
 
     return over
 
 
-def knob(clause: str, name: str, always: Any) -> list[Violation]:
+def knob(clause, name, always):
     """Return two violations: a knob with one value in every step, and one that accepts any value."""
     return [
         answered(clause, f"{name}_lost", f"gives {name} one value", "tune", each_step(lambda step: (
@@ -54,36 +49,36 @@ KNOBS = [
 # Adaptation
 
 
-def measuring(clause: str, name: str, description: str, change: Callable[[Measurement], Measurement]) -> Violation:
+def measuring(clause, name, description, change):
     """Return a violation that reads measurements as others."""
 
-    def run(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
+    def run(measurements, knobs, limits=None):
         return tune([change(measurement) for measurement in measurements], knobs, limits)
 
     return changed(clause, name, description, ("adapter.collectives.tune", run))
 
 
-def without_latency(given: Measurement) -> Measurement:
+def without_latency(given):
     """Return a measurement with a latency of one microsecond and the usual bandwidth."""
     return Measurement(given.bytes, 10**6, 10**6 + given.picoseconds - given.latency)
 
 
-def of_one_bandwidth(given: Measurement) -> Measurement:
+def of_one_bandwidth(given):
     """Return a measurement with the usual latency and 50 GB a second."""
     return Measurement(given.bytes, given.latency, given.latency + given.bytes * 20)
 
 
-def average(values: Sequence[int], percent: int) -> int:
+def average(values, percent):
     """Return the average for every percentile."""
     return sum(values) // len(values)
 
 
-def newest(values: Sequence[int], percent: int) -> int:
+def newest(values, percent):
     """Return the newest value for every percentile."""
     return list(values)[-1]
 
 
-def percentiles(clause: str, name: str, description: str, instead: Callable[[Sequence[int], int], int]) -> Violation:
+def percentiles(clause, name, description, instead):
     """Return a violation with another function for percentiles."""
     return changed(clause, name, description, ("collectives.selection.percentile", instead))
 
@@ -127,7 +122,7 @@ PINNING = [
 RUNS = count(1)
 
 
-def drifting(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
+def drifting(measurements, knobs, limits=None):
     """Return the steps for latencies that grow from run to run."""
     times = next(RUNS) % 8
     later = [(given, given.latency * times) for given in measurements]
@@ -135,7 +130,7 @@ def drifting(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits |
     return tune(longer, knobs, limits)
 
 
-def nothing_tuned(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
+def nothing_tuned(measurements, knobs, limits=None):
     return [Step(knobs, True) for _ in tune(measurements, knobs, limits)]
 
 

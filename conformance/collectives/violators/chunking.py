@@ -1,12 +1,8 @@
 """Chunks that lose or repeat elements, miss tile boundaries, or have another unit (collectives spec 2.3 and 8)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
 
-from tessera_conformance.strength import Violation, violates
+from tessera_conformance.strength import violates
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.collectives import compression as chunk_sizes
@@ -14,30 +10,19 @@ from tessera_reference.collectives.compression import Chunk, ChunkSize, chunks_o
 
 from ...ir.violators.changes import changed
 
-Chunks: TypeAlias = list[Chunk]
-
-
 # Elements
 
 
-def sliced(clause: str, name: str, description: str, change: Callable[[Chunks], Chunks]) -> Violation:
+def sliced(clause, name, description, change):
     """Return a violation with other chunks of the same tensor."""
 
-    def slices(*arguments: Any) -> Chunks:
+    def slices(*arguments):
         return change(chunks_of(*arguments))
 
     return changed(clause, name, description, ("adapter.collectives.chunks_of", slices))
 
 
-def without_tail(found: Chunks) -> Chunks:
-    return found[:-1] if len(found) > 1 and found[-1].count < found[0].count else found
-
-
-def overlapping(found: Chunks) -> Chunks:
-    return [replace(chunk, count=chunk.count + 1) for chunk in found[:-1]] + found[-1:]
-
-
-def tail_first(found: Chunks) -> Chunks:
+def tail_first(found):
     if len(found) < 2 or found[0].runs > 1:
         return found
     counts = [found[-1].count, *(chunk.count for chunk in found[:-1])]
@@ -57,7 +42,7 @@ ELEMENTS = [
 # Boundaries
 
 
-def stepped(clause: str, name: str, description: str, aligned: Callable[[int, int], int]) -> Violation:
+def stepped(clause, name, description, aligned):
     """Return a violation with another size of chunks for an amount and a tile."""
     return changed(clause, name, description, ("collectives.compression.aligned", aligned))
 
@@ -68,7 +53,7 @@ BOUNDARIES = [
 ]  # fmt: skip
 
 
-def with_tile(change: Callable[[tuple[int, int]], tuple[int, int]]) -> Callable[..., Chunks]:
+def with_tile(change):
     """Return a function that chunks for another tile."""
     return lambda function, shape, dtype, size, tile: chunks_of(function, shape, dtype, size, change(tile))
 
@@ -84,16 +69,7 @@ TILES = [
 # Rows and columns
 
 
-def measured(clause: str, name: str, description: str, change: Callable[[ChunkSize, Any], ChunkSize]) -> Violation:
-    """Return a violation with another size that depends on the shape."""
-
-    def slices(function: str, shape: Any, dtype: Any, size: ChunkSize, tile: tuple[int, int]) -> Chunks:
-        return chunks_of(function, shape, dtype, change(size, shape), tile)
-
-    return changed(clause, name, description, ("adapter.collectives.chunks_of", slices))
-
-
-def first_axis(function: str, shape: Any, dtype: Any, size: ChunkSize, tile: tuple[int, int]) -> Chunks:
+def first_axis(function, shape, dtype, size, tile):
     if size.measure == "rows" and len(shape) > 2:
         flat = [shape[0], 1]
         for extent in shape[1:]:
@@ -113,7 +89,7 @@ MEASURES = [
 # Sizes as they are written
 
 
-def unit(clause: str, name: str, description: str, **units: int) -> Violation:
+def unit(clause, name, description, **units):
     """Return a violation with other units."""
     return changed(clause, name, description, ("collectives.compression.UNITS", chunk_sizes.UNITS | units))
 
@@ -126,23 +102,23 @@ UNITS = [
 ]
 
 
-def read(clause: str, name: str, description: str, reading: Callable[..., ChunkSize]) -> Violation:
+def read(clause, name, description, reading):
     """Return a violation that parses chunk and chunk_bytes differently."""
     return changed(clause, name, description, ("adapter.collectives.read_chunk_size", reading))
 
 
-def lenient(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
+def lenient(function, chunk=None, chunk_bytes=None):
     try:
         return read_chunk_size(function, chunk, chunk_bytes)
     except Failure:
         return ChunkSize("bytes", 1)
 
 
-def chunk_first(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
+def chunk_first(function, chunk=None, chunk_bytes=None):
     return read_chunk_size(function, chunk) if chunk is not None else read_chunk_size(function, None, chunk_bytes)
 
 
-def first_of_both(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
+def first_of_both(function, chunk=None, chunk_bytes=None):
     if isinstance(chunk, dict) and "rows" in chunk:
         return read_chunk_size(function, {"rows": chunk["rows"]})
     return read_chunk_size(function, chunk, chunk_bytes)
@@ -157,5 +133,5 @@ READINGS = [
 
 @violates("COLL-02.3-01", "counts a chunk in elements")
 class ElementsForBytes(ReferenceAdapter):
-    def collectives_chunks(self, *, dtype: str, **call: Any) -> dict[str, Any]:
+    def collectives_chunks(self, *, dtype, **call):
         return super().collectives_chunks(dtype="int8", **call)

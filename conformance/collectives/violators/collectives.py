@@ -3,19 +3,12 @@
 Language specification, 9, 11 and 15; runtime specification, 4.7, 6, 11 and 13.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.strength import Violation, violates
-from tessera_conformance.tensors import Tensor
-from tessera_reference.abi.policy import Descriptor, NumericsPolicy
+from tessera_conformance.strength import violates
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter.messages import array, tensor
 from tessera_reference.collectives import all_reduce
 from tessera_reference.numerics import reductions
@@ -27,17 +20,13 @@ from tessera_reference.numerics.trees import Tree, fold
 
 from ...ir.violators.changes import CompilesOnce, changed
 
-Buffers: TypeAlias = Sequence[Array]
-Combined: TypeAlias = Callable[[Buffers], Array]
-
-
 # Order and arithmetic
 
 
-def combined(clause: str, name: str, description: str, combine: Combined, op: str = "sum") -> Violation:
+def combined(clause, name, description, combine, op="sum"):
     """Return a violation with another sum, maximum or minimum over the ranks, if all agree."""
 
-    def reduce(buffers: Buffers, operator: Any, **under: Any) -> Array:
+    def reduce(buffers, operator, **under):
         usual = all_reduce(buffers, operator, **under)
         with np.errstate(all="ignore"):
             return combine(buffers) if operator == op and usual.dtype.kind == "float" else usual
@@ -45,34 +34,34 @@ def combined(clause: str, name: str, description: str, combine: Combined, op: st
     return changed(clause, name, description, ("adapter.collectives.all_reduce", reduce))
 
 
-def over(tree: Callable[[int], Any]) -> Combined:
+def over(tree):
     """Return the sum over a tree, in JSON, that depends on the number of ranks."""
     return lambda buffers: reductions.sum(stacked(buffers), 0, tree=Tree.from_json(tree(len(buffers))))
 
 
-def stacked(buffers: Buffers) -> Array:
+def stacked(buffers):
     """Return all buffers in one array, ranks first."""
     return Array(buffers[0].dtype, np.stack([buffer.values for buffer in buffers]))
 
 
-def backwards(n: int) -> Any:
+def backwards(n):
     """Return the tree from the last rank to the first."""
-    tree: Any = n - 1
+    tree = n - 1
     for rank in range(n - 2, -1, -1):
         tree = [tree, rank]
     return tree
 
 
-def halving(n: int) -> Any:
+def halving(n):
     """Return the tree that joins rank i with rank i + n / 2, as in recursive halving."""
-    ranks: list[Any] = list(range(n))
+    ranks = list(range(n))
     while len(ranks) > 1:
         half = (len(ranks) + 1) // 2
         ranks = [[a, b] for a, b in zip(ranks, ranks[half:], strict=False)] + ranks[len(ranks) - half : half]
     return ranks[0]
 
 
-def by_chunks(buffers: Buffers) -> Array:
+def by_chunks(buffers):
     """Return the sum over a ring whose chunks begin at different ranks, as reduce-scatter usually does."""
     values = stacked(buffers)
     flat = values.values.reshape(len(buffers), -1)
@@ -83,29 +72,29 @@ def by_chunks(buffers: Buffers) -> Array:
     return Array(values.dtype, np.concatenate(sums).reshape(buffers[0].shape) if sums else values.values[0])
 
 
-def rounding_at(kind: Callable[[Array], str]) -> Combined:
+def rounding_at(kind):
     """Return a sum that rounds every partial sum to a type."""
 
-    def combine(buffers: Buffers) -> Array:
+    def combine(buffers):
         values = stacked(buffers)
         return reductions.sum(values, 0, arithmetic=NodeArithmetic(dtype(kind(values))))
 
     return combine
 
 
-def padded(buffers: Buffers) -> Array:
+def padded(buffers):
     """Return the sum over ranks filled up to a power of two with +0."""
     missing = (1 << (len(buffers) - 1).bit_length()) - len(buffers)
     zeros = Array(buffers[0].dtype, np.zeros_like(buffers[0].values))
     return reductions.sum(stacked([*buffers, *[zeros] * missing]), 0)
 
 
-def extreme_by(combine: Callable[[Any, Any], Any]) -> Combined:
+def extreme_by(combine):
     """Return an extreme by another rule for two elements."""
     return lambda buffers: Array(buffers[0].dtype, fold(stacked(buffers).values, 0, combine))
 
 
-ORDERS: list[tuple[str, str, Combined]] = [
+ORDERS = [
     ("ring", "adds around a ring", over(lambda n: {"ring": 1})),
     ("fold", "adds from the first rank to the last", over(lambda n: "fold")),
     ("backwards", "adds from the last rank to the first", over(backwards)),
@@ -135,10 +124,10 @@ COMBINED = [
 class Arrivals:
     """Sums in the order of arrival, which differs from call to call."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.calls = 0
 
-    def __call__(self, buffers: Buffers) -> Array:
+    def __call__(self, buffers):
         """Return the sum over a ring that begins at the rank that arrived first."""
         self.calls += 1
         return reductions.sum(stacked(buffers), 0, tree=Tree.ring(self.calls % len(buffers)))
@@ -151,25 +140,12 @@ ARRIVALS = [
 ]
 
 
-# Results on the ranks
-
-
-def delivered(clause: str, name: str, description: str, change: Callable[[list[Tensor]], list[Tensor]]) -> Violation:
-    """Return a violation that changes the results of the ranks."""
-    usual = ReferenceAdapter.collectives_all_reduce
-
-    def collective(self: ReferenceAdapter, **call: Any) -> dict[str, Any]:
-        return {"outputs": change(usual(self, **call)["outputs"])}
-
-    return changed(clause, name, description, ("adapter.ReferenceAdapter.collectives_all_reduce", collective))
-
-
 # On the wire
 
 
 @violates("RT-13-09", "accepts a lossy wire under a deterministic policy")
 class LossyWireAccepted(CompilesOnce):
-    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
+    def collectives_all_reduce(self, *, wire=None, **call):
         if wire is not None:
             call["inputs"] = [_over(wire, operand) for operand in call["inputs"]]
         return super().collectives_all_reduce(**call)
@@ -177,13 +153,13 @@ class LossyWireAccepted(CompilesOnce):
 
 @violates("RT-13-09", "quantizes fp32 to bf16 on the wire unasked")
 class LossyWireUnasked(CompilesOnce):
-    def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **call: Any) -> dict[str, Any]:
+    def collectives_all_reduce(self, *, inputs, **call):
         return super().collectives_all_reduce(inputs=[_over("bf16", operand) for operand in inputs], **call)
 
 
 @violates("RT-13-09", "rounds the sum of the first two ranks to the wire")
 class PartialSumsOnTheWire(CompilesOnce):
-    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
+    def collectives_all_reduce(self, *, wire=None, **call):
         inputs = call["inputs"]
         if wire is not None and len(inputs) > 2 and call["op"] == "sum":
             (first, _) = super().collectives_all_reduce(**call | {"inputs": inputs[:2]}, wire=wire)["outputs"]
@@ -192,7 +168,7 @@ class PartialSumsOnTheWire(CompilesOnce):
         return super().collectives_all_reduce(**call, wire=wire)
 
 
-def _over(wire: str, given: Tensor) -> Tensor:
+def _over(wire, given):
     if given.dtype != "fp32":
         return given
     x = array(given)
@@ -202,29 +178,20 @@ def _over(wire: str, given: Tensor) -> Tensor:
 # Contributions of the ranks
 
 
-def agreeing(
-    clause: str, name: str, description: str, change: Callable[[Buffers, Sequence[Descriptor] | None], tuple[Any, Any]]
-) -> Violation:
+def agreeing(clause, name, description, change):
     """Return a violation that makes differing buffers or descriptors of ranks agree."""
 
-    def reduce(
-        buffers: Buffers,
-        op: Any,
-        *,
-        policy: NumericsPolicy | None = None,
-        wire: str | None = None,
-        descriptors: Sequence[Descriptor] | None = None,
-    ) -> Array:
+    def reduce(buffers, op, *, policy=None, wire=None, descriptors=None):
         buffers, descriptors = change(buffers, descriptors)
         return all_reduce(buffers, op, policy=policy, wire=wire, descriptors=descriptors)
 
     return changed(clause, name, description, ("adapter.collectives.all_reduce", reduce))
 
 
-def like_the_first(*names: str) -> Callable[..., tuple[Any, Any]]:
+def like_the_first(*names):
     """Copy some members of the first rank's descriptor to the others."""
 
-    def change(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
+    def change(buffers, descriptors):
         if descriptors:
             first = {name: getattr(descriptors[0], name) for name in names}
             descriptors = [replace(descriptor, **first) for descriptor in descriptors]
@@ -233,7 +200,7 @@ def like_the_first(*names: str) -> Callable[..., tuple[Any, Any]]:
     return change
 
 
-def shortest(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
+def shortest(buffers, descriptors):
     """Shorten the buffers to the fewest elements of any rank."""
     if len({buffer.dtype for buffer in buffers}) == 1 and all(buffer.rank == 1 for buffer in buffers):
         count = min(buffer.shape[0] for buffer in buffers)
@@ -241,16 +208,16 @@ def shortest(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tupl
     return buffers, descriptors
 
 
-def of_one_dtype(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
+def of_one_dtype(buffers, descriptors):
     return [
         buffer if buffer.dtype == buffers[0].dtype else cast(buffer, buffers[0].dtype) for buffer in buffers
     ], descriptors
 
 
-def reported_as(status: Status) -> Callable[..., Array]:
+def reported_as(status):
     """Return an all-reduce that reports differing descriptors with another status."""
 
-    def reduce(buffers: Buffers, op: Any, **under: Any) -> Array:
+    def reduce(buffers, op, **under):
         descriptors = under.get("descriptors")
         if descriptors and any(descriptor != descriptors[0] for descriptor in descriptors):
             raise Failure(status, "tessAllReduce", "descriptors differ", "one descriptor")
@@ -259,10 +226,10 @@ def reported_as(status: Status) -> Callable[..., Array]:
     return reduce
 
 
-def mismatch_as(status: Status) -> Callable[..., Array]:
+def mismatch_as(status):
     """Return an all-reduce that reports differing buffers with another status."""
 
-    def reduce(buffers: Buffers, op: Any, **under: Any) -> Array:
+    def reduce(buffers, op, **under):
         if any((buffer.dtype, buffer.shape) != (buffers[0].dtype, buffers[0].shape) for buffer in buffers):
             raise Failure(status, "tessAllReduce", "buffers differ", "one count and dtype")
         return all_reduce(buffers, op, **under)

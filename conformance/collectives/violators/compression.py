@@ -1,41 +1,33 @@
 """Compressed tensors of another dtype, rounding, block or scale (collectives spec 2.5 and 6)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.collectives import compression
-from tessera_reference.collectives.compression import Compressed, Compression, compress, read_compression
+from tessera_reference.collectives.compression import Compressed, compress, read_compression
 from tessera_reference.numerics import quantization
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.quantization import Quantized, quantize
 from tessera_reference.numerics.rounding import cast, round_to
 
 from ...ir.violators.changes import changed
 
-Values: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-
-
 # Wires
 
 
-def wires(clause: str, name: str, description: str, **others: DType) -> Violation:
+def wires(clause, name, description, **others):
     """Return a violation with other wire dtypes."""
     return changed(clause, name, description, ("collectives.compression.WIRES", compression.WIRES | others))
 
 
-def cast_by(clause: str, name: str, description: str, rounded: Callable[[Array, DType], Array]) -> Violation:
+def cast_by(clause, name, description, rounded):
     """Return a violation with another cast to the wire."""
     return changed(clause, name, description, ("collectives.compression.cast", rounded))
 
 
-def towards_zero(x: Array, target: DType) -> Array:
+def towards_zero(x, target):
     """Round toward zero."""
     found = cast(x, target)
     if not target.is_narrow or x.dtype.bits <= target.bits:
@@ -47,20 +39,16 @@ def towards_zero(x: Array, target: DType) -> Array:
     return Array(target, np.where(away, round_to(nearer.astype(np.float32), target), found.values))
 
 
-def through_fp32(x: Array, target: DType) -> Array:
+def through_fp32(x, target):
     return cast(cast(x, DTYPES["fp32"]), target) if x.dtype.name == "fp64" and target.bits < 32 else cast(x, target)
 
 
-def flushed(x: Array, target: DType) -> Array:
+def flushed(x, target):
     found = cast(x, target)
     if not target.is_narrow:
         return found
     subnormal = np.abs(found.values) < target.min_normal
     return Array(target, np.where(subnormal, np.copysign(np.float32(0), found.values), found.values))
-
-
-def nan_lost(x: Array, target: DType) -> Array:
-    return cast(Array(x.dtype, np.where(np.isnan(x.values), x.values.dtype.type(0), x.values)), target)
 
 
 E5M2, E4M3 = DTYPES["fp8_e5m2"], DTYPES["fp8_e4m3"]
@@ -85,20 +73,20 @@ WIRES = [
 # Attributes
 
 
-def read(clause: str, name: str, description: str, reading: Callable[..., Compression]) -> Violation:
+def read(clause, name, description, reading):
     """Return a violation that parses the attributes differently."""
     return changed(clause, name, description, ("adapter.collectives.read_compression", reading))
 
 
-def any_wire(function: str, dtype: Any, *others: Any) -> Compression:
+def any_wire(function, dtype, *others):
     return read_compression(function, dtype if dtype in compression.WIRES else "bf16", *others)
 
 
-def any_scheme(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Compression:
+def any_scheme(function, dtype, qscheme=None, block=None):
     return read_compression(function, dtype, *((qscheme, block) if qscheme == "blockwise" else ()))
 
 
-def any_block(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Compression:
+def any_block(function, dtype, qscheme=None, block=None):
     return read_compression(function, dtype, qscheme, max(block, 1) if type(block) is int else block)
 
 
@@ -112,31 +100,29 @@ READINGS = [
 # Blocks
 
 
-def quantized(
-    clause: str, name: str, description: str, blockwise: Callable[[Array, DType, int], Quantized]
-) -> Violation:
+def quantized(clause, name, description, blockwise):
     """Return a violation with other codes and scales."""
     return changed(clause, name, description, ("numerics.quantization.quantize", blockwise))
 
 
-def scaled(clause: str, name: str, description: str, change: Callable[[Values, DType], Values]) -> Violation:
+def scaled(clause, name, description, change):
     """Return a violation with codes under other scales, which are sent."""
     usual = quantization._scales
 
-    def scales(values: Values, wire: DType, block: int) -> Values:
+    def scales(values, wire, block):
         with np.errstate(all="ignore"):
             return change(usual(values, wire, block), wire).astype(np.float32)
 
     return changed(clause, name, description, ("numerics.quantization._scales", scales))
 
 
-def of_the_tensor(x: Array, wire: DType, block: int) -> Quantized:
+def of_the_tensor(x, wire, block):
     usual = quantize(x, wire, max(x.values.size, 1))
     scales = np.repeat(usual.scales.values, -(-x.values.size // block))
     return Quantized(usual.codes, Array(usual.scales.dtype, scales))
 
 
-def by_columns(function: str, x: Array, given: Compression) -> Compressed:
+def by_columns(function, x, given):
     if given.block is None or x.rank != 2:
         return compress(function, x, given)
     flipped = compress(function, Array(x.dtype, x.values.T.copy()), given)
@@ -147,7 +133,7 @@ def by_columns(function: str, x: Array, given: Compression) -> Compressed:
     )
 
 
-def whole_blocks(function: str, x: Array, given: Compression) -> Compressed:
+def whole_blocks(function, x, given):
     found = compress(function, x, given)
     if given.block is None:
         return found
@@ -156,26 +142,26 @@ def whole_blocks(function: str, x: Array, given: Compression) -> Compressed:
     return replace(found, restored=Array(x.dtype, restored.reshape(x.shape)))
 
 
-def without_nan(function: str, x: Array, given: Compression) -> Compressed:
+def without_nan(function, x, given):
     if given.block is None:
         return compress(function, x, given)
     return compress(function, Array(x.dtype, np.nan_to_num(x.values)), given)
 
 
-def of_any_data(function: str, x: Array, given: Compression) -> Compressed:
+def of_any_data(function, x, given):
     if given.block is None or x.dtype.kind == "complex":
         return compress(function, x, given)
     return compress(function, cast(x, DTYPES["fp32"]), given)
 
 
-def unscaled_integers(function: str, x: Array, given: Compression) -> Compressed:
+def unscaled_integers(function, x, given):
     if x.dtype.kind not in ("int", "bool"):
         return compress(function, x, given)
     payload = cast(x, given.wire)
     return Compressed(payload, None, cast(payload, x.dtype))
 
 
-def compressed(clause: str, name: str, description: str, compressing: Callable[..., Compressed]) -> Violation:
+def compressed(clause, name, description, compressing):
     """Return a violation with another compression of a tensor."""
     return changed(clause, name, description, ("adapter.collectives.compress", compressing))
 

@@ -1,12 +1,7 @@
 """Costs without one of their terms, and scores that reward idling (COLL 5.2)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
 
-from tessera_conformance.strength import Violation
 from tessera_reference.collectives.selection import estimate, overlap_score
 
 from ...ir.violators.changes import changed
@@ -15,10 +10,10 @@ from .answers import asked, lenient
 SECOND = 10**12
 
 
-def costing(name: str, description: str, cost: Callable[[int, int, int, int], int]) -> Violation:
+def costing(name, description, cost):
     """Return a violation with another cost; refused parameters stay refused."""
 
-    def instead(alpha: int, hops: int, size: int, bandwidth: int) -> int:
+    def instead(alpha, hops, size, bandwidth):
         estimate(alpha, hops, size, bandwidth)
         return cost(alpha, hops, size, bandwidth)
 
@@ -37,10 +32,8 @@ COSTS = [
 
 # Overlap
 
-Queue = Sequence[Sequence[int]]
 
-
-def covered(queue: Queue) -> int:
+def covered(queue):
     """Return the length of the union of intervals."""
     total = reached = 0
     for start, end in sorted(queue):
@@ -49,10 +42,10 @@ def covered(queue: Queue) -> int:
     return total
 
 
-def idle_free(clause: str, queue: str) -> Violation:
+def idle_free(clause, queue):
     """Return a violation whose score is the time of both queues as a share of the busy time of one."""
 
-    def instead(compute: Queue, communication: Queue) -> Fraction:
+    def instead(compute, communication):
         overlap_score(compute, communication)
         both = covered(compute) + covered(communication) - covered([*compute, *communication])
         busy = covered(compute if queue == "compute" else communication)
@@ -63,10 +56,10 @@ def idle_free(clause: str, queue: str) -> Violation:
     )
 
 
-def touching(clause: str, name: str, description: str) -> Violation:
+def touching(clause, name, description):
     """Return a violation that adds the times of overlapping intervals of one queue."""
 
-    def instead(compute: Queue, communication: Queue) -> Fraction:
+    def instead(compute, communication):
         overlap_score(compute, communication)
         times = sum(end - start for queue in (compute, communication) for start, end in queue)
         either = covered([*compute, *communication])
@@ -75,7 +68,7 @@ def touching(clause: str, name: str, description: str) -> Violation:
     return changed(clause, name, description, ("adapter.collectives.overlap_score", instead))
 
 
-def turned(given: dict[str, Any]) -> dict[str, Any]:
+def turned(given):
     return {name: [sorted(group) for group in queue] for name, queue in given.items()}
 
 

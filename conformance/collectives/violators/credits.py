@@ -3,12 +3,6 @@
 Collectives specification, 4.2.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from tessera_conformance.strength import Violation
 from tessera_reference.collectives.links import CreditLimiter, ReadyChunk
 
 from ...ir.violators.changes import changed
@@ -17,18 +11,18 @@ from ...ir.violators.changes import changed
 class OneMore(CreditLimiter):
     """A limiter with one credit more than each link has."""
 
-    def __init__(self, credits: Mapping[str, int]) -> None:
+    def __init__(self, credits):
         super().__init__({link: count + 1 for link, count in credits.items()})
 
 
 class OneForAll(CreditLimiter):
     """A limiter whose links share the credits of the first."""
 
-    def __init__(self, credits: Mapping[str, int]) -> None:
+    def __init__(self, credits):
         self._shared = next(iter(credits))
         super().__init__(credits)
 
-    def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
+    def acquire(self, ready):
         """Take one credit for a chunk, wherever it goes."""
         return super().acquire([ReadyChunk(chunk.id, (self._shared,)) for chunk in ready])
 
@@ -36,7 +30,7 @@ class OneForAll(CreditLimiter):
 class FirstInLine(CreditLimiter):
     """A limiter in which a chunk that waits for a credit blocks the chunks after it."""
 
-    def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
+    def acquire(self, ready):
         """Issue the first ready chunk or none."""
         return super().acquire(ready[:1])
 
@@ -44,7 +38,7 @@ class FirstInLine(CreditLimiter):
 class LastInLine(CreditLimiter):
     """A limiter that does not consider chunks before the last ready one."""
 
-    def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
+    def acquire(self, ready):
         """Issue the last ready chunk or none."""
         return super().acquire(ready[-1:])
 
@@ -52,7 +46,7 @@ class LastInLine(CreditLimiter):
 class TakesBeforeItLooks(CreditLimiter):
     """A limiter in which a chunk that cannot be issued keeps the credits that it has taken."""
 
-    def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
+    def acquire(self, ready):
         """Take credits link by link."""
         issued = super().acquire(ready)
         if issued is None:
@@ -61,19 +55,10 @@ class TakesBeforeItLooks(CreditLimiter):
         return issued
 
 
-class KeepsOthers(CreditLimiter):
-    """A limiter that returns the credit of an arrived chunk's first link alone."""
-
-    def release(self, chunk: str) -> None:
-        """Lose the other credits."""
-        self._in_flight[chunk] = self._in_flight[chunk][:1]
-        super().release(chunk)
-
-
 class ReturnsTwice(CreditLimiter):
     """A limiter that gains a credit with a second release of a chunk."""
 
-    def release(self, chunk: str) -> None:
+    def release(self, chunk):
         """Release without forgetting the chunk."""
         links = self._in_flight.get(chunk) or self._before.get(chunk, ())
         self._before[chunk] = links
@@ -81,16 +66,16 @@ class ReturnsTwice(CreditLimiter):
         super().release(chunk)
 
     @property
-    def _before(self) -> dict[str, tuple[str, ...]]:
-        return self.__dict__.setdefault("released", {})  # type: ignore[no-any-return]
+    def _before(self):
+        return self.__dict__.setdefault("released", {})
 
 
-def limiter(clause: str, name: str, description: str, other: type[Any]) -> Violation:
+def limiter(clause, name, description, other):
     """Return a violation with another limiter."""
     return changed(clause, name, description, ("adapter.collectives.CreditLimiter", other))
 
 
-VIOLATIONS: list[Violation] = [
+VIOLATIONS = [
     limiter("COLL-04.2-01", "shared_credits", "has one number of credits for all links", OneForAll),
     limiter("COLL-04.2-02", "limiter_one_more", "lets one more chunk go than a link has credits", OneMore),
     limiter("COLL-04.2-03", "takes_before_it_looks", "keeps credits for what it does not issue", TakesBeforeItLooks),

@@ -1,29 +1,23 @@
 """The dialect of futures read wrongly: types, attributes, requirements. Collectives specification, 2, 3.2, 8, 9."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
-from tessera_conformance.strength import Violation
 from tessera_reference.graph import futures
 from tessera_reference.graph import futures as hints
 from tessera_reference.graph.futures import Await, FutureCollective, IssueAllReduce
-from tessera_reference.ir.operation import Module, Operation, Refusal
+from tessera_reference.ir.operation import Operation
 from tessera_reference.ir.text import print_module
-from tessera_reference.ir.types import Future, Value, dtype_of
+from tessera_reference.ir.types import Future, dtype_of
 
 from ...ir.violators.changes import changed, nothing
 
 # Printing
 
 
-def printing(name: str, pattern: str, clause: str, replacement: str = "") -> Violation:
+def printing(name, pattern, clause, replacement=""):
     """Return a violation that prints a replacement for a pattern."""
 
-    def printed(module: Module) -> str:
+    def printed(module):
         text = re.sub(rf", {pattern}(?=[,}}])", f", {replacement}" if replacement else "", print_module(module))
         return re.sub(rf"\{{{pattern}(?:, )?", f"{{{replacement}", text)
 
@@ -50,7 +44,7 @@ ATTRIBUTES = {
 }
 
 
-def without_priority(module: Module) -> str:
+def without_priority(module):
     return re.sub(r'("tessera\.collective\.broadcast"[^\n]*?), priority = 3', r"\1", print_module(module))
 
 
@@ -71,10 +65,10 @@ PRINTED = [
 USUAL_KNOWN = futures.require_known
 
 
-def anything(clause: str, name: str) -> Violation:
+def anything(clause, name):
     """Return a violation that accepts every text as a value of an attribute."""
 
-    def require(attribute: str, *arguments: Any) -> None:
+    def require(attribute, *arguments):
         if attribute != name:
             USUAL_KNOWN(attribute, *arguments)
 
@@ -82,10 +76,10 @@ def anything(clause: str, name: str) -> Violation:
     return changed(clause, f"any_{name}_{clause[5:]}", f"takes any text as {name}", (of, "require_known", require))
 
 
-def without(clause: str, name: str, value: str) -> Violation:
+def without(clause, name, value):
     """Return a violation that does not know one value of an attribute."""
 
-    def require(attribute: str, given: str | None, *arguments: Any) -> None:
+    def require(attribute, given, *arguments):
         USUAL_KNOWN(attribute, "none of them" if (attribute, given) == (name, value) else given, *arguments)
 
     of = hints if name == "dtype" else futures
@@ -127,7 +121,7 @@ VALUES = [
 # The operator
 
 
-def _as_the_largest(self: IssueAllReduce, *arguments: Any, **named: Any) -> None:
+def _as_the_largest(self, *arguments, **named):
     USUAL_ISSUE(self, *arguments, **{"op": "max", **named})
 
 
@@ -141,7 +135,7 @@ OPERATOR = [
 # Types
 
 
-def yielding(clause: str, name: str, description: str, cls: Any, value: Callable[[Any], Any]) -> Violation:
+def yielding(clause, name, description, cls, value):
     """Return a violation in which a collective's result has another type."""
     usual = cls.infer
     return changed(clause, name, description, (cls, "infer", lambda self: value(usual(self))))
@@ -150,25 +144,15 @@ def yielding(clause: str, name: str, description: str, cls: Any, value: Callable
 USUAL_RESULTS = Operation.results
 
 
-def is_float_tensor(value: Value) -> bool:
+def is_float_tensor(value):
     found = dtype_of(value.type)
     return found is not None and found.kind == "float"
 
 
-def takes_tensors(self: Operation) -> Any:
+def takes_tensors(self):
     if isinstance(self, Await) and not isinstance(self.future, Future):
         return (self.future,)
     return USUAL_RESULTS(self)
-
-
-def of_values(self: Operation) -> Any:
-    futures = {name: type_.value for name, type_ in self.operand_types if isinstance(type_, Future)}
-    plain: Any = self
-    return USUAL_RESULTS(self if isinstance(self, Await) or not futures else replace(plain, **futures))
-
-
-def no_axis(meshes: Any, mesh: str | None) -> str:
-    raise Refusal("distributed", "no axis", "axis", "AMB-COLL-02", "")
 
 
 TYPES = [

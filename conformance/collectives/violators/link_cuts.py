@@ -1,30 +1,25 @@
 """Messages that are lost, doubled or kept when a link fails midway (collectives specification, 1, 3.2, 4.2, 4.3)."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence, Set
 from dataclasses import replace
-from typing import Any
 
-from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import travel as progress
-from tessera_reference.collectives.travel import Cut, Progress
+from tessera_reference.collectives.travel import Progress
 
 from ...ir.violators.changes import changed
-from .answers import Answer, answered, left_out, lenient, refusing, silent
+from .answers import answered, left_out, lenient, refusing, silent
 from .travel import travelling
 
 TRAVEL, WAY = collectives.travel, progress.preferred_route
 CUT, LOSE, REROUTE = Progress._cut, Progress._lose, Progress._reroute
 
 
-def engine(clause: str, name: str, description: str, method: str, instead: Any) -> Violation:
+def engine(clause, name, description, method, instead):
     """Return a violation with another method of the engine."""
     return changed(clause, name, description, (Progress, method, instead))
 
 
-def stays_busy(self: Progress, now: int, failed: Set[str]) -> list[Any]:
+def stays_busy(self, now, failed):
     before = {id(lane): lane.free for lane in self._lanes.values()}
     found = LOSE(self, now, failed)
     for lane in self._lanes.values():
@@ -32,30 +27,22 @@ def stays_busy(self: Progress, now: int, failed: Set[str]) -> list[Any]:
     return found
 
 
-def for_auto(self: Progress, unit: Any) -> None:
+def for_auto(self, unit):
     self._path = "auto"
     self._ways.clear()
     REROUTE(self, unit)
 
 
-def never_down(topology: Any, source: int, target: int, path: str, down: frozenset[str]) -> Any:
-    return WAY(topology, source, target, path, frozenset())
-
-
-def by_rdma(topology: Any, source: int, target: int, path: str, down: frozenset[str]) -> Any:
+def by_rdma(topology, source, target, path, down):
     return WAY(topology, source, target, "rdma" if down else path, down)
 
 
-def too_early(*arguments: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
-    return TRAVEL(*arguments, cuts=[Cut(max(cut.at - 1, 0), cut.link) for cut in cuts], **options)
-
-
-def lost_arrive(answer: Answer) -> None:
+def lost_arrive(answer):
     for transfer in answer["transfers"]:
         transfer.pop("lost", None)
 
 
-def travels(clause: str, name: str, description: str, instead: Any) -> Violation:
+def travels(clause, name, description, instead):
     """Return a violation with other transfers for the same question."""
     return changed(clause, name, description, ("adapter.collectives.travel", instead))
 

@@ -1,25 +1,17 @@
 """Sends and receives of programs with wrong destinations or wrong waits (collectives specification, 2.1)."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives import planner
 from tessera_reference.graph import execution
 from tessera_reference.graph.execution import Group, Ranks
 from tessera_reference.graph.futures import FutureCollective, PointToPoint, Send
-from tessera_reference.ir.diagnostics import Diagnostic
-from tessera_reference.ir.operation import Arrival
 from tessera_reference.numerics.array import Array
 
 from ...ir.violators.changes import changed
 from .waiting import sends_the_number, waits_at_issue
 
-Sent = Mapping[int, tuple[Array, ...]]
 ARRIVE, AWAIT, RESULTS, ENDS = Ranks._arrive, Ranks._await, Ranks.results, PointToPoint.ends
 BROUGHT, CHUNKS, DEADLOCK = execution.brought, planner.chunk_elements, execution.deadlock
 
@@ -27,15 +19,15 @@ BROUGHT, CHUNKS, DEADLOCK = execution.brought, planner.chunk_elements, execution
 # Time
 
 
-def waits_for_its_receiver(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+def waits_for_its_receiver(self, rank, arrival):
     """Make a message wait where it is issued."""
     message = isinstance(arrival.operation, PointToPoint)
     return waits_at_issue(self, rank, arrival) if message else ARRIVE(self, rank, arrival)
 
 
-def of_the_latest(self: Ranks, rank: int, arrival: Arrival) -> Mapping[int, tuple[Array, ...]]:
+def of_the_latest(self, rank, arrival):
     number = int(arrival.operands[0].values)
-    before: list[int] = vars(self).setdefault("awaited_before", {}).setdefault(rank, [])
+    before = vars(self).setdefault("awaited_before", {}).setdefault(rank, [])
     again, before[:] = number in before, [*before, number]
     values = [self.futures[rank][future] for future in (number, before[-2])] if again else []
     arrays = [value for value in values if isinstance(value, Array)]
@@ -44,13 +36,13 @@ def of_the_latest(self: Ranks, rank: int, arrival: Arrival) -> Mapping[int, tupl
     return AWAIT(self, rank, arrival)
 
 
-def is_gone(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+def is_gone(self, rank, arrival):
     where = self.futures[rank][int(arrival.operands[0].values)]
     own = self.waiting.get(where, {}).get(rank) if isinstance(where, Group) else None
     return {rank: own.operands} if own and isinstance(own.operation, Send) else AWAIT(self, rank, arrival)
 
 
-def unnoticed(self: Ranks) -> Any:
+def unnoticed(self):
     for group, arrived in list(self.waiting.items()):
         messages = all(isinstance(arrival.operation, PointToPoint) for arrival in arrived.values())
         if messages and not any(rank in self.awaited for rank in arrived):
@@ -60,48 +52,48 @@ def unnoticed(self: Ranks) -> Any:
     return RESULTS(self)
 
 
-def with_every_rank(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+def with_every_rank(self, rank, arrival):
     if isinstance(arrival.operation, PointToPoint) and self.ended:
         raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, "collectives.execute", f"without {self.ended}", "all ranks")
     return ARRIVE(self, rank, arrival)
 
 
-def unnamed(standing: Any) -> Diagnostic:
+def unnamed(standing):
     return replace(DEADLOCK(standing), message="deadlock", operands=())
 
 
 # Destination
 
 
-def as_a_collective(self: Group, message: PointToPoint, rank: int) -> Group:
+def as_a_collective(self, message, rank):
     return replace(self, ranks=message.ends(rank, self.ranks))
 
 
-def backwards(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
+def backwards(self, rank, among):
     return ENDS(self if self.shift is None else replace(self, shift=-self.shift), rank, among)
 
 
-def by_rank(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
+def by_rank(self, rank, among):
     if self.peer is None:
         return ENDS(self, rank, among)
     return (rank, self.peer) if self.sends else (self.peer, rank)
 
 
-def ascending(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
+def ascending(self, rank, among):
     return ENDS(self, rank, sorted(among))
 
 
-def to_itself(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
+def to_itself(self, rank, among):
     return (rank, rank) if self.peer is not None and among[self.peer] == rank else ENDS(self, rank, among)
 
 
 # Content
 
 
-def alike(*names: str) -> Any:
+def alike(*names):
     """Return terms without the ones that the two ends need not agree on."""
 
-    def brought(arrival: Arrival) -> dict[str, object]:
+    def brought(arrival):
         usual = BROUGHT(arrival)
         message = isinstance(arrival.operation, PointToPoint)
         return {name: value for name, value in usual.items() if not message or name not in names}
@@ -109,11 +101,11 @@ def alike(*names: str) -> Any:
     return brought
 
 
-def in_one_piece(operation: Any, tile: int | None) -> int | None:
+def in_one_piece(operation, tile):
     return None if isinstance(operation, PointToPoint) else CHUNKS(operation, tile)
 
 
-def between(clause: str, name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
+def between(clause, name, description, *substitutions):
     """Return a violation with other messages."""
     return changed(clause, f"message_{name}", description, *substitutions)
 

@@ -3,33 +3,26 @@
 Collectives specification, 7.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import queues
-from tessera_reference.collectives.queues import Collective, Compute, Unit
+from tessera_reference.collectives.queues import Collective, Compute
 from tessera_reference.numerics.formats import dtype
 
 from ...ir.violators.changes import changed
 
 PIPELINES, DISPATCH, CAST = dict(collectives.PIPELINES), queues.dispatch, queues.cast
 
-Change = Callable[[Unit, Mapping[str, Unit]], Unit | Sequence[Unit]]
-"""Maps a unit and all units by id to the unit that replaces it."""
 
-
-def pipeline(clause: str, name: str, description: str, change: Change) -> Violation:
+def pipeline(clause, name, description, change):
     """Return a violation with changed units of pipelines."""
 
-    def changing(kind: str) -> Callable[..., list[Unit]]:
-        def units(*arguments: Any) -> list[Unit]:
+    def changing(kind):
+        def units(*arguments):
             usual = {pipeline.id: pipeline for pipeline in PIPELINES[kind](*arguments)}
-            units: list[Unit] = []
+            units = []
             for unit in usual.values():
                 one = change(unit, usual)
                 units += one if isinstance(one, Sequence) else [one]
@@ -41,16 +34,16 @@ def pipeline(clause: str, name: str, description: str, change: Change) -> Violat
     return changed(clause, name, description, ("adapter.collectives.PIPELINES", other))
 
 
-def place(unit: Unit) -> tuple[str, int]:
+def place(unit):
     """Return the name of a unit without its number, and the number."""
     name = unit.id.rstrip("0123456789")
     return name, int(unit.id[len(name) :] or 0)
 
 
-def after_that_of_the_next_layer(waiting: str, needed: str) -> Callable[[Unit, Mapping[str, Unit]], Unit]:
+def after_that_of_the_next_layer(waiting, needed):
     """Return a change that makes a unit of a layer wait for one of the next layer."""
 
-    def change(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+    def change(unit, units):
         name, number = place(unit)
         following = f"{needed}{number + 1}"
         waits = name == waiting and following in units
@@ -59,49 +52,39 @@ def after_that_of_the_next_layer(waiting: str, needed: str) -> Callable[[Unit, M
     return change
 
 
-def gathered_first(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+def gathered_first(unit, units):
     """Gather all weights at the beginning."""
     return replace(unit, after=()) if place(unit)[0] == "gather" else unit
 
 
-def a_layer_late(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+def a_layer_late(unit, units):
     """Gather the weights of a layer after the end of the layer before."""
     name, number = place(unit)
     return replace(unit, after=(f"layer{number - 1}",)) if name == "gather" and number else unit
 
 
-def all_dispatched(unit: Unit, units: Mapping[str, Unit]) -> Unit:
+def all_dispatched(unit, units):
     every = tuple(subject for subject in units if subject.startswith("dispatch"))
     return replace(unit, after=every) if place(unit)[0] == "expert" else unit
 
 
-def packed_before(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
+def packed_before(unit, units):
     name, number = place(unit)
     if name != "dispatch":
         return unit
     return [Compute(f"pack{number}", 10**6, unit.ranks, unit.after), replace(unit, after=(f"pack{number}",))]
 
 
-def dispatching(clause: str, name: str, description: str, dispatch: Callable[..., Any]) -> Violation:
+def dispatching(clause, name, description, dispatch):
     """Return a violation with another dispatch of tokens."""
     return changed(clause, name, description, ("adapter.collectives.dispatch", dispatch))
 
 
-def mixed(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
-    per_rank = max(count // len(inputs), 1)
-    return DISPATCH(inputs, [[e // per_rank * per_rank for e in own] for own in experts], count, wire)
-
-
-def latest_first(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
-    turned = [type(operand)(operand.dtype, operand.values[::-1]) for operand in inputs]
-    return DISPATCH(turned, [own[::-1] for own in experts], count, wire)
-
-
-def not_checked(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
+def not_checked(inputs, experts, count, wire=None):
     return DISPATCH(inputs, [[min(e, count - 1) for e in own] for own in experts], count, wire)
 
 
-VIOLATIONS: list[Violation] = [
+VIOLATIONS = [
     pipeline("COLL-07.1-01", "all_at_the_end", "scatters gradients when all are computed",
         lambda unit, units: replace(unit, after=("backward0",)) if place(unit)[0] == "scatter" else unit),
     changed("COLL-07.1-02", "nine_chunks", "has nine chunks in flight", ("adapter.collectives.INFLIGHT", 9)),

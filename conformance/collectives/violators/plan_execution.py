@@ -1,14 +1,7 @@
 """Plans that run wrongly: stale buffers, early units, lost tails, confused parts and folds (collectives 2, 4, 8)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-
-from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import unsupported
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import plan_execution
@@ -26,7 +19,7 @@ RESULTS, UNITS = Exchange.results, Emitter.units
 GROUPS, RUN_PLAN, SIMULATE = collectives.groups_of, collectives.run_plan, plan_execution.simulate
 
 
-def running(clause: str, name: str, description: str, method: str, change: Any) -> Violation:
+def running(clause, name, description, method, change):
     """Return a violation that changes a method of a run."""
     return changed(clause, name, description, (Run, method, change))
 
@@ -34,13 +27,13 @@ def running(clause: str, name: str, description: str, method: str, change: Any) 
 # Buffers
 
 
-def half_the_buffers(unit: Any, step: Any) -> Any:
+def half_the_buffers(unit, step):
     """Let two buffers overlap."""
     where, buffer = SLOT(unit, step)
     return where, buffer if unit.buffer is None else buffer // 2
 
 
-def shared_by_ranks(self: Run, unit: Any, step: Any, rank: int) -> None:
+def shared_by_ranks(self, unit, step, rank):
     self.ranks[rank].buffers = self.ranks[0].buffers
     START(self, unit, step, rank)
 
@@ -57,21 +50,21 @@ BUFFERS = [
 # Order
 
 
-def running_after(clause: str, name: str, description: str, after: Callable[[Any, Any], tuple[int, ...]]) -> Violation:
+def running_after(clause, name, description, after):
     """Return a violation that runs another plan than the reported one: `after` changes what each unit waits for."""
 
-    def run_plan(module: Any, function: Any, plan: Any, *arguments: Any) -> Any:
+    def run_plan(module, function, plan, *arguments):
         units = [replace(unit, after=after(unit, plan.units)) for unit in plan.units]
         return RUN_PLAN(module, function, replace(plan, units=units), *arguments)
 
     return changed(clause, name, description, ("adapter.collectives.run_plan", run_plan))
 
 
-def not_waited(unit: Any, units: Any) -> tuple[int, ...]:
+def not_waited(unit, units):
     return tuple(unit.after[:-1] if unit.op == "tessera.await" and len(unit.after) > 1 else unit.after)
 
 
-def undrawn(self: Any, *arguments: Any) -> Any:
+def undrawn(self, *arguments):
     for step in self.program.steps:
         if isinstance(step, plan_execution.Compute):
             object.__setattr__(step, "draws", False)
@@ -87,42 +80,16 @@ ORDER = [
 # Chunks
 
 
-def no_tail(self: Run, unit: Any, step: Any, group: Any) -> None:
-    first, count = unit.chunk
-    if not first or count == self.largest[step]:
-        EXCHANGE(self, unit, step, group)
-
-
-def landing(places: Callable[[Any, int], Any]) -> Callable[..., Any]:
-    """Land a chunk at other places; `places` gets the usual ones and the first element of the chunk."""
-
-    def results(self: Exchange, type_: Any, first: int, chunk: Any) -> Any:
-        brought = []
-        for marks, given in RESULTS(self, type_, first, chunk):
-            others = np.zeros(marks.size, bool)
-            others[places(np.flatnonzero(marks), first)] = True
-            kept = np.count_nonzero(others)
-            brought.append((others.reshape(marks.shape), replace(given, values=given.values[:kept])))
-        return brought
-
-    return results
-
-
-def in_rows(self: Exchange, type_: Any, first: int, chunk: Any) -> Any:
+def in_rows(self, type_, first, chunk):
     return [(marks.T.reshape(marks.shape), given) for marks, given in RESULTS(self, type_, first, chunk)]
 
 
-def as_they_come(self: Exchange, type_: Any, first: int, chunk: Sequence[Any]) -> Any:
+def as_they_come(self, type_, first, chunk):
     turned = [*chunk[1:], *chunk[:1]] if first and isinstance(self.plain, AllReduce) else chunk
     return RESULTS(self, type_, first, turned)
 
 
-def every_rank(plan: Any, module: Any, function: Any, mesh: str) -> Any:
-    everyone = tuple(range(module.meshes[mesh].size))
-    return dict.fromkeys(GROUPS(plan, module, function, mesh), (everyone,))
-
-
-def sorted_ranks(plan: Any, module: Any, function: Any, mesh: str) -> Any:
+def sorted_ranks(plan, module, function, mesh):
     found = GROUPS(plan, module, function, mesh)
     return {step: tuple(tuple(sorted(group)) for group in groups) for step, groups in found.items()}
 
@@ -140,7 +107,7 @@ CHUNKS = [
 # Fusion and folding
 
 
-def whole_each(self: Run, unit: Any, step: Any, group: Any) -> None:
+def whole_each(self, unit, step, group):
     usual = step.parts
     if len(usual) > 1:
         step.__dict__["parts"] = (usual[0], replace(usual[1], first=usual[1].first - 1), *usual[2:])
@@ -148,14 +115,10 @@ def whole_each(self: Run, unit: Any, step: Any, group: Any) -> None:
     step.__dict__["parts"] = usual
 
 
-def twice(folds: Any, at: str, given: Any, *more: Any) -> Any:
-    return FOLDED(folds, at, FOLDED(folds, at, given, *more), *more)
-
-
-def never(side: str, kind: str) -> Any:
+def never(side, kind):
     """Return a fold function that skips folds of a kind on one side."""
 
-    def folded(folds: Any, at: str, *more: Any) -> Any:
+    def folded(folds, at, *more):
         return FOLDED([fold for fold in folds if (fold.kind, fold.at) != (kind, side)], at, *more)
 
     return folded
@@ -174,24 +137,24 @@ FUSED = [
 # Times
 
 
-def in_a_row(units: Any, *arguments: Any) -> Any:
+def in_a_row(units, *arguments):
     earlier = [tuple(other.id for other in units[:place]) for place in range(len(units))]
     return SIMULATE([replace(unit, after=after) for unit, after in zip(units, earlier, strict=True)], *arguments)
 
 
-def waits_take_time(units: Any, *arguments: Any) -> Any:
+def waits_take_time(units, *arguments):
     most = max(getattr(unit, "picoseconds", 0) for unit in units)
     longer = [replace(unit, picoseconds=most) if hasattr(unit, "picoseconds") else unit for unit in units]
     return SIMULATE(longer, *arguments)
 
 
-def two_devices_at_least(units: Any, topology: Any, devices: Any, *arguments: Any) -> Any:
+def two_devices_at_least(units, topology, devices, *arguments):
     if len(devices) < 2:
         raise unsupported("simulate", "one rank", "two ranks or more")
     return SIMULATE(units, topology, devices, *arguments)
 
 
-def timed(clause: str, name: str, description: str, change: Any) -> Violation:
+def timed(clause, name, description, change):
     """Return a violation with other times."""
     return changed(clause, name, description, ("collectives.plan_execution.simulate", change))
 

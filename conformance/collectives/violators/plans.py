@@ -1,14 +1,9 @@
 """Plans with wrong chunks, awaits, buffers, fusion or folding (collectives specification, 2, 8 and 9)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
-from tessera_conformance.strength import Violation
 from tessera_reference.collectives import planner
-from tessera_reference.collectives.planner import Compute, Issue, Part, Program, Unit
+from tessera_reference.collectives.planner import Compute, Issue
 from tessera_reference.collectives.planner import _Emitter as Emitter
 from tessera_reference.graph.futures import (
     FutureCollective,
@@ -18,30 +13,27 @@ from tessera_reference.graph.futures import (
     IssueReduceScatter,
     PointToPoint,
 )
-from tessera_reference.ir.types import Value
 
 from ...ir.violators.changes import changed, nothing
-
-Range = tuple[int, int]
 
 # Chunks
 
 USUAL_RANGES, USUAL_CHUNK = planner.ranges, planner.chunk_elements
 
 
-def slicing(clause: str, name: str, description: str, change: Callable[[list[Range]], list[Range]]) -> Violation:
+def slicing(clause, name, description, change):
     """Return a violation with other ranges."""
 
-    def ranges(count: int, chunk: int | None) -> Iterator[Range]:
+    def ranges(count, chunk):
         yield from change(list(USUAL_RANGES(count, chunk)))
 
     return changed(clause, name, description, ("collectives.planner.ranges", ranges))
 
 
-def chunking(clause: str, name: str, description: str, elements: Callable[[int, Any, int], int]) -> Violation:
+def chunking(clause, name, description, elements):
     """Return a violation with another size of a chunk, from its bytes, the collective and the bytes of a tile."""
 
-    def chunk_elements(operation: Any, tile: int | None) -> int | None:
+    def chunk_elements(operation, tile):
         usual = USUAL_CHUNK(operation, tile)
         if usual is None or not isinstance(operation, FutureCollective):
             return usual
@@ -50,18 +42,14 @@ def chunking(clause: str, name: str, description: str, elements: Callable[[int, 
     return changed(clause, name, description, ("collectives.planner.chunk_elements", chunk_elements))
 
 
-def plain(chunk: int, operation: Any, tile: int) -> int:
+def plain(chunk, operation, tile):
     return max(1, chunk // int(operation.x.dtype.storage_bytes))
 
 
-def tiles_of_all_reduce(chunk: int, operation: Any, tile: int) -> int:
+def tiles_of_all_reduce(chunk, operation, tile):
     if isinstance(operation, IssueAllReduce):
         return max(1, chunk // tile) * tile // int(operation.x.dtype.storage_bytes)
     return plain(chunk, operation, tile)
-
-
-def off_by_one(found: list[Range]) -> list[Range]:
-    return found[:1] + [(first - 1, count + 1) for first, count in found[1:]]
 
 
 CHUNKS = [
@@ -75,51 +63,45 @@ CHUNKS = [
 USUAL_UNITS, USUAL_ISSUE, USUAL_AWAIT = Emitter.units, Emitter._issue, Emitter._await
 
 
-def at_the_issue(self: Emitter, step: Issue) -> None:
+def at_the_issue(self, step):
     """Issue, and wait at once."""
     USUAL_ISSUE(self, step)
     for future in step.futures:
         self._await(future)
 
 
-def all_at_once(self: Emitter, value: Value) -> None:
+def all_at_once(self, value):
     if value in self.pending:
         for future in list(self.pending):
             USUAL_AWAIT(self, future)
 
 
-def at_the_end_too(self: Emitter) -> list[Unit]:
+def at_the_end_too(self):
     found = USUAL_UNITS(self)
     for value in list(self.pending):
         USUAL_AWAIT(self, value)
     return found
 
 
-def one_chunk(self: Emitter, value: Value) -> None:
+def one_chunk(self, value):
     if value in self.pending:
         self.pending[value] = self.pending[value][:1]
     USUAL_AWAIT(self, value)
 
 
-def barrier(self: Emitter, values: Any) -> tuple[int, ...]:
-    """Let every unit wait for the chunks before it."""
-    own = tuple(self.made[value] for value in values if value in self.made)
-    return (*own, *self.sent)
-
-
-def at_the_issue_of(collective: str) -> Any:
+def at_the_issue_of(collective):
     """One collective is awaited where it is issued."""
 
-    def issue(self: Emitter, step: Issue) -> None:
+    def issue(self, step):
         (at_the_issue if step.name.endswith(collective) else USUAL_ISSUE)(self, step)
 
     return issue
 
 
-def behind_all(collective: str) -> Any:
+def behind_all(collective):
     """One collective is issued when those before it are awaited."""
 
-    def issue(self: Emitter, step: Issue) -> None:
+    def issue(self, step):
         for future in list(self.pending) if step.name.endswith(collective) else ():
             self._await(future)
         USUAL_ISSUE(self, step)
@@ -130,7 +112,7 @@ def behind_all(collective: str) -> Any:
 KINDS = ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
 
 
-def waits(clause: str, name: str, description: str, method: str, change: Any) -> Violation:
+def waits(clause, name, description, method, change):
     """Return a violation with other waits."""
     return changed(clause, name, description, (Emitter, method, change))
 
@@ -152,7 +134,7 @@ AWAITS = [
 # Operands
 
 
-def with_inner(instruction: Any) -> list[Value]:
+def with_inner(instruction):
     """Return the operands of an instruction and everything that its blocks use, also of their own."""
     members = [member for region in instruction.regions for block in region.blocks() for member in block.instructions]
     return [*instruction.operands, *(value for member in members for value in member.operands)]
@@ -169,10 +151,10 @@ OPERANDS = [
 USUAL_BEFORE = Emitter._before
 
 
-def with_options(change: Callable[[Any], Any]) -> Callable[[Emitter, list[int]], list[int]]:
+def with_options(change):
     """Change the options under which dependencies are computed."""
 
-    def before(self: Emitter, own: list[int]) -> list[int]:
+    def before(self, own):
         usual = self.options
         self.options = change(usual)
         try:
@@ -183,17 +165,17 @@ def with_options(change: Callable[[Any], Any]) -> Callable[[Emitter, list[int]],
     return before
 
 
-def more_buffers(options: Any) -> Any:
+def more_buffers(options):
     """Return options with one buffer more than there is."""
     return replace(options, depth=None if options.depth is None else options.depth + 1)
 
 
-def fewer_buffers(options: Any) -> Any:
+def fewer_buffers(options):
     """Return options with one chunk at a time."""
     return replace(options, depth=None if options.depth is None else 1)
 
 
-def more_in_flight(options: Any) -> Any:
+def more_in_flight(options):
     """Return options with one chunk in flight more than allowed."""
     return replace(options, max_inflight=None if options.max_inflight is None else options.max_inflight + 1)
 
@@ -216,36 +198,32 @@ BUFFERS = [
 USUAL_PARTS, USUAL_KEY, USUAL_FUSE = Issue.parts.func, planner._key, planner.fuse
 
 
-def overlapping(step: Issue) -> tuple[Part, ...]:
-    return tuple(replace(usual_part, first=0) for usual_part in USUAL_PARTS(step))
-
-
-def without(name: str) -> Any:
+def without(name):
     """Return a fusion key without an attribute."""
 
-    def key(step: Issue, tile: int | None) -> Any:
-        usual: Any = USUAL_KEY(step, tile)
+    def key(step, tile):
+        usual = USUAL_KEY(step, tile)
         return None if usual is None else tuple(part for part in usual if name not in part)
 
     return key
 
 
-def of_any_ranks(step: Issue, tile: int | None) -> Any:
-    usual: Any = USUAL_KEY(step, tile)
+def of_any_ranks(step, tile):
+    usual = USUAL_KEY(step, tile)
     return None if usual is None else (*usual[:2], *usual[4:])
 
 
-def without_dtype(step: Issue, tile: int | None) -> Any:
-    usual: Any = USUAL_KEY(step, tile)
+def without_dtype(step, tile):
+    usual = USUAL_KEY(step, tile)
     return None if usual is None else (usual[0], *usual[2:])
 
 
-def of_any_size(step: Issue, tile: int | None) -> Any:
-    operation: Any = step.operation
+def of_any_size(step, tile):
+    operation = step.operation
     return USUAL_KEY(replace(step, operation=replace(operation, x=replace(operation.x, shape=()))), tile)
 
 
-def fuse_late(program: Program, tile: int | None) -> None:
+def fuse_late(program, tile):
     kept = program.steps
     program.steps = [replace(step, uses=()) if isinstance(step, Compute) else step for step in kept]
     plain_uses = {step.results: step for step in kept if isinstance(step, Compute)}
@@ -283,12 +261,12 @@ FUSION = [
 USUAL_FOLDABLE, USUAL_USES, USUAL_FOLD_BEFORE = planner._foldable, planner._uses, planner._before
 
 
-def widening(step: Any, program: Any, narrowing: bool) -> Any:
+def widening(step, program, narrowing):
     found = USUAL_FOLDABLE(step, program, False)
     return None if found is None else (found[0], replace(found[1], at="before" if narrowing else "after"))
 
 
-def before_backwards(program: Program) -> None:
+def before_backwards(program):
     """Do what is folded before a collective in the other order."""
     USUAL_FOLD_BEFORE(program)
     for index, step in enumerate(program.steps):
@@ -298,13 +276,13 @@ def before_backwards(program: Program) -> None:
             program.steps[index] = replace(step, folds=(*reversed(early), *late))
 
 
-def only(side: str) -> Violation:
+def only(side):
     """Return a violation that skips folds on one side."""
     clause = "COLL-02.4-02" if side == "_behind" else "COLL-02.4-04"
     return changed(clause, f"none{side}", f"folds nothing {side[1:]} a collective", (planner, side, nothing))
 
 
-def wide_wire(step: Issue) -> str:
+def wide_wire(step):
     return "fp32"
 
 

@@ -1,43 +1,36 @@
 """Products and means over ranks in another order or arithmetic, or of dtypes that lack them (AMB-COLL-31)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.collectives import programs
 from tessera_reference.graph.collectives import Reducing
 from tessera_reference.numerics import collectives, reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.collectives import Reduction, reduced
 from tessera_reference.numerics.rounding import cast
-from tessera_reference.numerics.trees import FOLD, Tree
+from tessera_reference.numerics.trees import FOLD
 
 from ...ir.violators.changes import changed
 
-Reduce = Callable[[Array, Tree | None], Array]
-USUAL: dict[str, Reduce] = {
+USUAL = {
     "prod": lambda x, tree: reductions.prod(x, 0, tree=tree),
     "mean": lambda x, tree: reductions.mean(x, 0, tree=tree),
 }
 MEAN, PROD, COMBINED = USUAL["mean"], USUAL["prod"], programs.combined
 
 
-def of_sum(x: Array, tree: Tree | None) -> Array:
+def of_sum(x, tree):
     """The sum over ranks."""
     return reductions.sum(x, 0, tree=tree)
 
 
-def divided(total: Array, count: int) -> Array:
+def divided(total, count):
     """A tensor divided by a number."""
     with np.errstate(all="ignore"):
         return Array(total.dtype, np.asarray(total.values / total.values.dtype.type(count)))
 
 
-def rounds_the_sum(x: Array, tree: Tree | None) -> Array:
+def rounds_the_sum(x, tree):
     """The sum is rounded to the data's dtype before it is divided."""
     if x.dtype.kind == "complex":
         return MEAN(x, tree)
@@ -45,7 +38,7 @@ def rounds_the_sum(x: Array, tree: Tree | None) -> Array:
     return cast(wide, x.dtype)
 
 
-def by_reciprocal(x: Array, tree: Tree | None) -> Array:
+def by_reciprocal(x, tree):
     """The sum times the rounded reciprocal of the number of ranks."""
     if x.dtype.kind == "complex":
         return MEAN(x, tree)
@@ -55,30 +48,30 @@ def by_reciprocal(x: Array, tree: Tree | None) -> Array:
         return cast(Array(total.dtype, np.asarray(total.values * share)), x.dtype)
 
 
-def divides_first(x: Array, tree: Tree | None) -> Array:
+def divides_first(x, tree):
     """Contributions are divided before they are added."""
     if x.dtype.kind == "complex":
         return MEAN(x, tree)
     return cast(of_sum(divided(cast(x, x.dtype.accumulator), x.shape[0]), tree), x.dtype)
 
 
-def truncates(x: Array, tree: Tree | None) -> Array:
+def truncates(x, tree):
     if x.dtype.kind in ("int", "bool"):
         return Array(x.dtype, (x.values.sum(axis=0) // x.shape[0]).astype(x.dtype.carrier))
     return MEAN(x, tree)
 
 
-def in_a_fold(x: Array, tree: Tree | None) -> Array:
+def in_a_fold(x, tree):
     """Whatever the tree is, a product goes from rank to rank."""
     return PROD(x, FOLD)
 
 
-def backwards(x: Array, tree: Tree | None) -> Array:
+def backwards(x, tree):
     """A product begins with the last rank."""
     return PROD(Array(x.dtype, np.ascontiguousarray(x.values[::-1])), tree)
 
 
-def narrow(x: Array, tree: Tree | None) -> Array:
+def narrow(x, tree):
     """Every factor is rounded to the data's dtype."""
     if x.dtype.kind != "float":
         return PROD(x, tree)
@@ -88,7 +81,7 @@ def narrow(x: Array, tree: Tree | None) -> Array:
     return found
 
 
-def flushes(x: Array, tree: Tree | None) -> Array:
+def flushes(x, tree):
     """Subnormal products are zeros."""
     found = PROD(x, tree)
     if x.dtype.kind != "float":
@@ -97,7 +90,7 @@ def flushes(x: Array, tree: Tree | None) -> Array:
     return Array(found.dtype, np.where(small, np.copysign(np.zeros_like(found.values), found.values), found.values))
 
 
-def without_signs_of_zeros(x: Array, tree: Tree | None) -> Array:
+def without_signs_of_zeros(x, tree):
     """A product of -0 is +0."""
     found = PROD(x, tree)
     return (
@@ -105,7 +98,7 @@ def without_signs_of_zeros(x: Array, tree: Tree | None) -> Array:
     )
 
 
-def saturates(x: Array, tree: Tree | None) -> Array:
+def saturates(x, tree):
     """Products of integers stop at the ends of their range."""
     if x.dtype.kind != "int":
         return PROD(x, tree)
@@ -114,7 +107,7 @@ def saturates(x: Array, tree: Tree | None) -> Array:
     return Array(x.dtype, np.clip(exact, -high - 1, high).astype(x.dtype.carrier))
 
 
-def by_component(x: Array, tree: Tree | None) -> Array:
+def by_component(x, tree):
     """Real parts are multiplied with real parts."""
     if x.dtype.kind != "complex":
         return PROD(x, tree)
@@ -122,7 +115,7 @@ def by_component(x: Array, tree: Tree | None) -> Array:
     return Array(x.dtype, (real.values + 1j * imaginary.values).astype(x.dtype.carrier))
 
 
-def of_real_parts(x: Array, tree: Tree | None) -> Array:
+def of_real_parts(x, tree):
     """The real part alone is divided by the number of ranks."""
     found = MEAN(x, tree)
     if x.dtype.kind != "complex":
@@ -130,18 +123,18 @@ def of_real_parts(x: Array, tree: Tree | None) -> Array:
     return Array(x.dtype, (found.values.real + 1j * of_sum(x, tree).values.imag).astype(x.dtype.carrier))
 
 
-def combining(op: str, reduce: Reduce, kinds: tuple[str, ...] | None = None) -> tuple[Any, str, Any]:
+def combining(op, reduce, kinds=None):
     """Return the substitution of an operator."""
     usual = collectives.REDUCTIONS[op]
     other = Reduction(kinds or usual.kinds, reduce)
     return "numerics.collectives.REDUCTIONS", {**collectives.REDUCTIONS, op: other}
 
 
-def folding_products(used: Any, op: str, level: str, partials: Any, inputs: Sequence[Array]) -> Array:
+def folding_products(used, op, level, partials, inputs):
     return reduced(op, inputs, FOLD) if op == "prod" else COMBINED(used, op, level, partials, inputs)
 
 
-WRONG: dict[str, tuple[str, Reduce]] = {
+WRONG = {
     "mean_rounds_sum": ("mean", rounds_the_sum),
     "mean_by_reciprocal": ("mean", by_reciprocal),
     "mean_divides_first": ("mean", divides_first),
@@ -159,7 +152,7 @@ INFER = Reducing.infer
 ANY = ("float", "complex", "int", "bool")
 
 
-VIOLATIONS: list[Violation] = [
+VIOLATIONS = [
     *(
         changed("RT-13-01", f"{name}_over_ranks", str(reduce.__doc__), combining(op, reduce))
         for name, (op, reduce) in WRONG.items()

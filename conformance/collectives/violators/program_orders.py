@@ -1,11 +1,5 @@
 """Programs and plans whose collectives combine in another order than their algorithm (AMB-COLL-96)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from tessera_conformance.strength import Violation
 from tessera_reference.collectives import programs
 from tessera_reference.collectives.plan_execution import Exchange
 from tessera_reference.collectives.plan_execution import _Run as Run
@@ -22,33 +16,33 @@ READ_COMPRESSION, AS_SENT, OVER_WIRE = programs.read_compression, programs.as_se
 AT, RESULTS, EXCHANGE = programs.combine_at, Exchange.results, Run._exchange
 
 
-def orders(clause: str, name: str, description: str, member: str, change: Any) -> Violation:
+def orders(clause, name, description, member, change):
     """Return a violation that determines the order of programs and plans differently."""
     return changed(clause, name, description, (programs, member, change))
 
 
-def by(name: str) -> Callable[..., str]:
+def by(name):
     return lambda *arguments: name
 
 
-def auto_by_chunk(operation: Any, size: int, ranks: int) -> str:
+def auto_by_chunk(operation, size, ranks):
     nbytes = operation.chunk_size or size * operation.x.dtype.storage_bytes
     return ALGORITHM(operation, min(size, nbytes // operation.x.dtype.storage_bytes), ranks)
 
 
-def auto_is_ring(operation: Any, size: int, ranks: int) -> str:
+def auto_is_ring(operation, size, ranks):
     return ALGORITHM(operation, size, ranks) if operation.algo not in (None, "auto") else "ring"
 
 
-def combined_alone(operation: Any, contributions: Sequence[Any]) -> Any:
+def combined_alone(operation, contributions):
     return (AS_SENT if "op" in operation.attributes else BY_ALGORITHM)(operation, contributions)
 
 
-def sums_alone(used: Any, op: str, level: str, partials: Any, inputs: Sequence[Any]) -> Any:
+def sums_alone(used, op, level, partials, inputs):
     return COMBINED(used, op, level if op == "sum" else "strict", partials, inputs)
 
 
-def rows_first(operation: Any, contributions: Sequence[Any]) -> Any:
+def rows_first(operation, contributions):
     plain = operation.plain() if isinstance(operation, GroupCollective) else operation
     if not isinstance(plain, ReduceScatter) or plain is operation:
         return BY_ALGORITHM(operation, contributions)
@@ -57,13 +51,13 @@ def rows_first(operation: Any, contributions: Sequence[Any]) -> Any:
     return plain.distribute(COMBINED(used, plain.op, "deterministic", (1, 1), contributions), ranks)
 
 
-def folded(operation: Any, contributions: Sequence[Any]) -> Any:
+def folded(operation, contributions):
     if operation.name != "tessera.graph.all_reduce":
         return BY_ALGORITHM(operation, contributions)
     return (reduced(operation.op, contributions, FOLD),) * len(contributions)
 
 
-VIOLATIONS: list[Violation] = [
+VIOLATIONS = [
     changed("COLL-02.5-01", "plan_wires_unused", "ignores the wire of a plan under fast",
         ("collectives.plan_execution.combine_at", lambda level: AT("deterministic" if level == "fast" else level))),
     changed("COLL-02.5-01", "program_moves_whole", "takes the wire of a program for what it combines alone",

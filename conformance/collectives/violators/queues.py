@@ -3,15 +3,10 @@
 Collectives specification, 1, 2.1, 4.1.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
-from tessera_conformance.strength import Violation
 from tessera_reference.collectives import queues
-from tessera_reference.collectives.queues import Collective, Run, Slot, Unit
+from tessera_reference.collectives.queues import Collective
 
 from ...ir.violators.changes import changed, nothing
 
@@ -24,64 +19,48 @@ COMPUTE, COMPUTE_ONE, READY, IS_THERE = (
 )
 
 
-def simulating(
-    clause: str,
-    name: str,
-    description: str,
-    units: Callable[[Unit], Unit] = lambda unit: unit,
-    slots: Callable[[tuple[Slot, ...]], Sequence[Slot]] = tuple,
-    most: Callable[[int], int] = lambda most: most,
-) -> Violation:
+def simulating(clause, name, description, units=lambda unit: unit, slots=tuple, most=lambda most: most):
     """Return a violation that simulates other units, reports other slots, or has another number in flight."""
 
-    def simulate(given: Sequence[Unit], topology: Any, devices: Any = None, max_inflight: int = 4) -> Run:
+    def simulate(given, topology, devices=None, max_inflight=4):
         usual = SIMULATE([units(unit) for unit in given], topology, devices, most(max_inflight))
         return replace(usual, slots=tuple(slots(usual.slots)))
 
     return changed(clause, name, description, ("adapter.collectives.simulate", simulate))
 
 
-def queueing(clause: str, name: str, description: str, method: str, other: Callable[..., Any]) -> Violation:
+def queueing(clause, name, description, method, other):
     """Return a violation with another method of the queues."""
     return changed(clause, name, description, (QUEUES, method, other))
 
 
-def on_any_rank(self: Any, name: str, rank: int) -> bool:
+def on_any_rank(self, name, rank):
     return bool(IS_THERE(self, name, rank)) or (rank not in self._units[name].ranks and bool(self._states[name].ended))
 
 
-def never_busy(self: Any, unit: Any, rank: int) -> None:
+def never_busy(self, unit, rank):
     COMPUTE(self, unit, rank)
     self._busy.discard(rank)
 
 
-def barrier(self: Any) -> bool:
-    """Start no computation while chunks are in flight."""
-    return not any(self._inflight) and bool(COMPUTE_ONE(self))
-
-
-def after_all(self: Any, name: str, rank: int) -> bool:
+def after_all(self, name, rank):
     awaited = self._units.values() if isinstance(self._units[name], Collective) else [self._units[name]]
     return all(
         IS_THERE(self, instruction.id, rank) for instruction in awaited if isinstance(instruction, Collective)
     ) and bool(IS_THERE(self, name, rank))
 
 
-def one_collective(self: Any) -> Iterator[Collective]:
+def one_collective(self):
     for unit in READY(self):
         if all(state.issued == state.arrived for name, state in self._states.items() if name != unit.id):
             yield unit
 
 
-def head_of_line(self: Any) -> Iterator[Collective]:
+def head_of_line(self):
     yield from list(READY(self))[:1]
 
 
-def whole(unit: Unit) -> Unit:
-    return replace(unit, chunk_bytes=max(unit.bytes, unit.chunk_bytes)) if isinstance(unit, Collective) else unit
-
-
-def since_the_last_end(run: Run, queue: str) -> int:
+def since_the_last_end(run, queue):
     gaps, total = dict.fromkeys(run.devices, 0), 0
     for slot in sorted(
         (candidate for candidate in run.slots if candidate.queue == queue), key=lambda candidate: candidate.start
@@ -91,7 +70,7 @@ def since_the_last_end(run: Run, queue: str) -> int:
     return total + sum(run.duration - end for end in gaps.values())
 
 
-def room_on_the_first(self: Any) -> bool:
+def room_on_the_first(self):
     for unit in self._ready_collectives():
         devices = [self._devices[rank] for rank in unit.ranks]
         sent = [*self._chunks[unit.id], []][self._states[unit.id].issued]
@@ -105,7 +84,7 @@ def room_on_the_first(self: Any) -> bool:
 ISSUE_ONE = queues._Queues._issue_one
 
 
-VIOLATIONS: list[Violation] = [
+VIOLATIONS = [
     queueing("COLL-04.1-01", "units_at_once", "runs several units of a compute queue at once", "_compute", never_busy),
     changed("COLL-04.1-01", "circles_accepted", "leaves out units that wait for one another",
         ("collectives.queues._require_order", nothing)),

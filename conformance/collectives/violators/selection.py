@@ -1,62 +1,44 @@
 """Algorithms against size, topology, hint, environment and autotuner (COLL 1, 3.1, 3.2 and 8)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from tessera_conformance.strength import Violation
 from tessera_reference.collectives import links
 from tessera_reference.collectives import selection as thresholds
-from tessera_reference.collectives.selection import Row, parse_table
-from tessera_reference.mesh.topology import Topology
+from tessera_reference.collectives.selection import parse_table
 
 from ...ir.violators.changes import changed
-from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
+from .answers import answered, asked, left_out, lenient, refusing, silent
 
 ALGO, TABLE = links.ALGORITHM_VARIABLE, links.TABLE_VARIABLE
 
 USUAL = thresholds.tables()
 
 
-def by_table(clause: str, name: str, description: str, text: str) -> Violation:
+def by_table(clause, name, description, text):
     """Return a violation with another table, for every collective."""
     other = dict.fromkeys(USUAL, parse_table(text, name))
     return changed(clause, name, description, ("collectives.selection.tables", lambda: other))
 
 
-def on_nodes(
-    clause: str, name: str, description: str, spans: Callable[[list[int]], bool], **arguments: bool
-) -> Violation:
+def on_nodes(clause, name, description, spans, **arguments):
     """Return a violation that allows the hierarchical algorithm by another rule about the ranks on nodes."""
 
-    def spanning(topology: Topology, devices: Sequence[int]) -> bool:
+    def spanning(topology, devices):
         used = [device.id for device in topology.devices] if arguments.get("all") else devices
         return spans([len(node) for node in topology.by_node(used)])
 
     return changed(clause, name, description, ("collectives.selection.spans_nodes", spanning))
 
 
-def beyond(table: Sequence[Row], size: int) -> Row:
-    """Return the row after the one to which the size belongs."""
-    return next(row for row in table if row.up_to is None or size < row.up_to)
-
-
-def sized(factor: dict[str, int]) -> dict[str, int]:
-    return thresholds.UNITS | factor
-
-
-def but_for(collective: str, member: str) -> Callable[[Answer], Answer]:
+def but_for(collective, member):
     """One collective is chosen without a member of what is asked."""
     return lambda given: left_out(member)(given) if given.get("collective") == collective else given
 
 
-def tuned_first(given: Answer) -> Answer:
+def tuned_first(given):
     """Return the question without the environment if the autotuner has chosen."""
     return left_out("environment")(given) if given.get("tuned") else given
 
 
-def unsorted(text: str, where: str) -> tuple[Row, ...]:
+def unsorted(text, where):
     *rows, last = text.split(",")
     try:
         rows.sort(key=lambda row: parse_table(f"{row},:ring", where)[0].up_to or 0)
@@ -65,7 +47,7 @@ def unsorted(text: str, where: str) -> tuple[Row, ...]:
     return parse_table(",".join(dict.fromkeys([*rows, last])), where)
 
 
-def unended(text: str, where: str) -> tuple[Row, ...]:
+def unended(text, where):
     last = text.rpartition(",")[2]
     return parse_table(text if last.startswith(":") or ":" not in last else f"{text},:ring", where)
 
@@ -102,10 +84,10 @@ HINTS = [
 ]  # fmt: skip
 
 
-def only(*names: str) -> Callable[[Answer], Answer]:
+def only(*names):
     """Return a change that keeps some variables of the environment alone."""
 
-    def change(given: Answer) -> Answer:
+    def change(given):
         found = {name: value for name, value in given.get("environment", {}).items() if name in names}
         return given | {"environment": found}
 
@@ -134,7 +116,7 @@ ENVIRONMENT = [
 ]  # fmt: skip
 
 
-def nodes_of_tables(answer: Answer) -> Any:
+def nodes_of_tables(answer):
     last = answer["table"][-1]
     if answer["source"] == "environment" and last["algorithm"] == "ring":
         return answer | {"table": [*answer["table"][:-1], last | {"algorithm": "hierarchical"}]}

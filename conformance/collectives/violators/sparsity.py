@@ -1,14 +1,9 @@
 """Top-k messages with other elements, in another order, or read in another way (collectives spec 2.5)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure
 from tessera_reference.collectives.compression import Sparse, densify, sparsify
 from tessera_reference.numerics.array import Array
@@ -16,13 +11,11 @@ from tessera_reference.numerics.formats import DTYPES
 
 from ...ir.violators.changes import changed
 
-Values: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
-
-def choosing(clause: str, name: str, description: str, choose: Callable[[Values, int], Values]) -> Violation:
+def choosing(clause, name, description, choose):
     """Return a violation with other elements of the flat tensor, in any order."""
 
-    def sparse(function: str, x: Array, k: int) -> Sparse:
+    def sparse(function, x, k):
         sparsify(function, x, k)
         with np.errstate(all="ignore"):
             return _message(x, choose(x.values.reshape(-1), k))
@@ -30,53 +23,53 @@ def choosing(clause: str, name: str, description: str, choose: Callable[[Values,
     return changed(clause, name, description, ("adapter.collectives.sparsify", sparse))
 
 
-def reported(clause: str, name: str, description: str, change: Callable[[Array, Sparse], Sparse]) -> Violation:
+def reported(clause, name, description, change):
     """Return a violation that reports the same elements differently."""
 
-    def sparse(function: str, x: Array, k: int) -> Sparse:
+    def sparse(function, x, k):
         return change(x, sparsify(function, x, k))
 
     return changed(clause, name, description, ("adapter.collectives.sparsify", sparse))
 
 
-def largest(sizes: Callable[[Values], Values]) -> Callable[[Values, int], Values]:
+def largest(sizes):
     """Return a choice of the k largest elements by a measure; of ties the lower index."""
 
-    def choose(values: Values, k: int) -> Values:
+    def choose(values, k):
         measure = sizes(values).tolist()
         return np.array(sorted(sorted(range(values.size), key=lambda place: -measure[place])[:k]), np.int64)
 
     return choose
 
 
-def exact_sizes(values: Values) -> Values:
+def exact_sizes(values):
     """Return magnitudes as Python numbers."""
     return np.array([abs(index) for index in values.tolist()], object)
 
 
-def in_order_of_size(values: Values, k: int) -> Values:
+def in_order_of_size(values, k):
     sizes = exact_sizes(values).tolist()
     return np.array(sorted(range(values.size), key=lambda place: -sizes[place])[:k], np.int64)
 
 
-def without_nan(function: str, x: Array, k: int) -> Sparse:
+def without_nan(function, x, k):
     if x.dtype.kind != "float":
         return sparsify(function, x, k)
     return sparsify(function, Array(x.dtype, np.where(np.isnan(x.values), x.values.dtype.type(0), x.values)), k)
 
 
-def of_bool(function: str, x: Array, k: int) -> Sparse:
+def of_bool(function, x, k):
     if x.dtype.kind in ("float", "int"):
         return sparsify(function, x, k)
     return sparsify(function, Array(DTYPES["fp64"], x.values.real.astype(np.float64)), k)
 
 
-def sparse(clause: str, name: str, description: str, sparsifying: Callable[[str, Array, int], Sparse]) -> Violation:
+def sparse(clause, name, description, sparsifying):
     """Return a violation with another message of a tensor."""
     return changed(clause, name, description, ("adapter.collectives.sparsify", sparsifying))
 
 
-def _message(x: Array, places: Values) -> Sparse:
+def _message(x, places):
     flat = x.values.reshape(-1)
     rest = flat.copy()
     rest[places] = 0
@@ -103,12 +96,12 @@ CHOSEN = [
 # The receiver's result of a message
 
 
-def dense(clause: str, name: str, description: str, densifying: Callable[..., Array]) -> Violation:
+def dense(clause, name, description, densifying):
     """Return a violation with another tensor of a message."""
     return changed(clause, name, description, ("adapter.collectives.densify", densifying))
 
 
-def with_the_first(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+def with_the_first(function, indices, values, shape):
     found = densify(function, indices, values, shape)
     if values.values.size == 0:
         return found
@@ -117,7 +110,7 @@ def with_the_first(function: str, indices: Array, values: Array, shape: Sequence
     return Array(found.dtype, flat.reshape(found.shape))
 
 
-def added(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+def added(function, indices, values, shape):
     try:
         return densify(function, indices, values, shape)
     except Failure:
@@ -128,7 +121,7 @@ def added(function: str, indices: Array, values: Array, shape: Sequence[int]) ->
         return Array(values.dtype, flat.reshape(tuple(shape)))
 
 
-def within_the_shape(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+def within_the_shape(function, indices, values, shape):
     kept = (indices.values >= 0) & (indices.values < int(np.prod(shape)))
     if indices.shape != values.shape:
         return densify(function, indices, values, shape)
@@ -137,13 +130,13 @@ def within_the_shape(function: str, indices: Array, values: Array, shape: Sequen
     )
 
 
-def as_many_as_both(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+def as_many_as_both(function, indices, values, shape):
     count = min(indices.values.size, values.values.size)
     first = [Array(array.dtype, array.values.reshape(-1)[:count]) for array in (indices, values)]
     return densify(function, first[0], first[1], shape)
 
 
-def by_any_index(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+def by_any_index(function, indices, values, shape):
     return densify(function, Array(DTYPES["int64"], indices.values.astype(np.int64)), values, shape)
 
 

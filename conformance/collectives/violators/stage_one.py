@@ -1,14 +1,9 @@
 """Stage one of a hierarchical collective left out, rounded, or in another order (collectives specification, 4.4)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import operations
 from tessera_reference.collectives.operations import Result
@@ -20,13 +15,12 @@ from .algorithms import over_shares
 
 PARTIAL, ORDERS = operations.partial_values, operations.orders
 RUN, COMBINED, REQUIRE = collectives.run, operations.combined, operations.require_stage_one
-Partials = Sequence[int]
 
 
-def parts(chosen: Callable[[Array, Partials], np.ndarray[Any, Any]]) -> Callable[..., list[Array]]:
+def parts(chosen):
     """Return a function with other partial values of each device."""
 
-    def values(operation: str, buffers: Sequence[Array], partials: Partials) -> list[Array]:
+    def values(operation, buffers, partials):
         PARTIAL(operation, buffers, partials)
         changed_to = [Array(buffer.dtype, np.ascontiguousarray(chosen(buffer, partials))) for buffer in buffers]
         return PARTIAL(operation, changed_to, partials)
@@ -34,46 +28,46 @@ def parts(chosen: Callable[[Array, Partials], np.ndarray[Any, Any]]) -> Callable
     return values
 
 
-def first_warps(array: Array, partials: Partials) -> Any:
+def first_warps(array, partials):
     values = array.values.copy()
     values[:, 1:] = 0
     return values
 
 
-def by_warp(array: Array, partials: Partials) -> Any:
+def by_warp(array, partials):
     blocks, warps = partials
     return np.swapaxes(array.values, 0, 1).reshape(blocks, warps, *array.values.shape[2:])
 
 
-def declaring(through: Callable[[Tree, int, Partials], Tree]) -> tuple[Any, str, Any]:
+def declaring(through):
     """Return a substitution with other orders over all partial values, made from those over devices."""
 
-    def orders(name: str, ranks: int, per_node: int | None = None, partials: Partials | None = None) -> Any:
+    def orders(name, ranks, per_node=None, partials=None):
         usual = ORDERS(name, ranks, per_node)
         return usual if partials is None else tuple(through(tree, ranks, partials) for tree in usual)
 
     return "collectives.operations.orders", orders
 
 
-def staged(tree: Tree, ranks: int, partials: Partials, of_warps: Tree = PAIRWISE) -> Tree:
+def staged(tree, ranks, partials, of_warps=PAIRWISE):
     """Return the order of warps, of blocks by pairs, then of devices."""
     blocks, warps = partials
 
-    def block(number: int) -> str:
+    def block(number):
         return nested(of_warps, warps, lambda warp: str(number * warps + warp))
 
-    def device(rank: int) -> str:
+    def device(rank):
         return nested(PAIRWISE, blocks, lambda number: block(rank * blocks + number))
 
     return Tree.parse(nested(tree, ranks, device))
 
 
-def nested(tree: Tree, count: int, leaf: Callable[[int], str]) -> str:
+def nested(tree, count, leaf):
     return tree.over(count).evaluate(leaf, lambda children: f"({' '.join(children)})", "c")
 
 
-def leaves(order: Callable[[int, int, int, int, int, int], int]) -> Callable[[Tree, int, Partials], Tree]:
-    def through(tree: Tree, ranks: int, partials: Partials) -> Tree:
+def leaves(order):
+    def through(tree, ranks, partials):
         blocks, warps = partials
         places = [(r, b, w) for r in range(ranks) for b in range(blocks) for w in range(warps)]
         moved = [order(*place, ranks, blocks, warps) for place in places]
@@ -82,34 +76,34 @@ def leaves(order: Callable[[int, int, int, int, int, int], int]) -> Callable[[Tr
     return through
 
 
-def across(rank: int, block: int, warp: int, ranks: int, blocks: int, warps: int) -> int:
+def across(rank, block, warp, ranks, blocks, warps):
     place = (rank * blocks + block) * warps + warp
     number, owner = divmod(place // warps, ranks)
     return (owner * blocks + number) * warps + place % warps if ranks > 1 else place
 
 
-def over_all(tree: Tree, ranks: int, partials: Partials) -> Tree:
+def over_all(tree, ranks, partials):
     return PAIRWISE.over(ranks * prod(partials))
 
 
-def one_stage(tree: Tree, ranks: int, partials: Partials) -> Tree:
+def one_stage(tree, ranks, partials):
     """Return the tree that combines the partial values of a device in one stage, without blocks, backwards."""
     leaves = prod(partials)
 
-    def device(rank: int) -> str:
+    def device(rank):
         return nested(FOLD, leaves, lambda leaf: str((rank + 1) * leaves - 1 - leaf))
 
     return Tree.parse(nested(tree, ranks, device))
 
 
-def folded_warps(used: Any, op: str, level: str, partials: Partials, inputs: Sequence[Array]) -> Array:
+def folded_warps(used, op, level, partials, inputs):
     if level == "strict" or op in ("max", "min") or len(inputs) == used.ranks:
         return COMBINED(used, op, level, partials, inputs)
     trees = ORDERS(used.name, used.ranks, used.ranks // used.owners.count(0))
     return over_shares(op, inputs, [staged(tree, used.ranks, partials, FOLD) for tree in trees])
 
 
-def by_declared(used: Any, op: str, level: str, partials: Partials, inputs: Sequence[Array]) -> Array:
+def by_declared(used, op, level, partials, inputs):
     """Return the combination over the declared trees."""
     if level == "strict" or op in ("max", "min") or len(inputs) == used.ranks:
         return COMBINED(used, op, level, partials, inputs)
@@ -120,7 +114,7 @@ def by_declared(used: Any, op: str, level: str, partials: Partials, inputs: Sequ
 DECLARED = ("collectives.operations.combined", by_declared)
 
 
-def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any) -> Result:
+def rounded(operation, buffers, *, partials=None, **arguments):
     usual = RUN(operation, buffers, partials=partials, **arguments)
     if partials is None or arguments["op"] != "sum":
         return usual
@@ -133,23 +127,21 @@ def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | No
     return RUN(operation, once, **arguments)
 
 
-def of_each_value(
-    operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any
-) -> Result:
+def of_each_value(operation, buffers, *, partials=None, **arguments):
     usual = RUN(operation, buffers, partials=partials, **arguments)
     return usual if partials is None else Result(usual.outputs, lambda: usual.sent * prod(partials))
 
 
-def by_devices(used: Any, op: str, level: str, partials: Partials, inputs: Sequence[Array]) -> Array:
+def by_devices(used, op, level, partials, inputs):
     usual = COMBINED(used, op, level, partials, inputs)
     return Array(usual.dtype, np.asarray(usual.values * prod(partials))) if op == "mean" else usual
 
 
-def by_any(operation: str, name: str, partials: Partials, travels: bool) -> None:
+def by_any(operation, name, partials, travels):
     REQUIRE(operation, "hierarchical", partials, travels)
 
 
-def of_stage_one(name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
+def of_stage_one(name, description, *substitutions):
     """Return a violation of stage one."""
     return changed("COLL-04.4-01", f"stage_one_{name}", description, *substitutions)
 

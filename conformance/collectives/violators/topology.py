@@ -1,26 +1,21 @@
 """Graphs that lose or change parts of the topology, and checks of chunks against other bounds (COLL 3.3)."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.protocol import Rejected
 from tessera_reference.collectives import selection
 from tessera_reference.collectives.selection import Limits
-from tessera_reference.mesh.topology import Topology, load, named
+from tessera_reference.mesh.topology import load, named
 
 from ...ir.violators.changes import changed
-from .answers import Answer, answered, lenient, refusing
+from .answers import answered, lenient, refusing
 
 
-def reported(kind: str, as_: str | None) -> Callable[[Answer], None]:
+def reported(kind, as_):
     """Return a change that reports nodes of a kind as another kind, or omits them."""
 
-    def change(answer: Answer) -> None:
+    def change(answer):
         answer["nodes"] = [
             node | {"kind": as_} if node["kind"] == kind else node
             for node in answer["nodes"]
@@ -30,20 +25,20 @@ def reported(kind: str, as_: str | None) -> Callable[[Answer], None]:
     return change
 
 
-def each_edge(change: Callable[[Answer], Any]) -> Callable[[Answer], None]:
+def each_edge(change):
     """Return a change of every edge."""
 
-    def over(answer: Answer) -> None:
+    def over(answer):
         for edge in answer["edges"]:
             change(edge)
 
     return over
 
 
-def at_least(member: str, least: int) -> Callable[[Answer], Answer]:
+def at_least(member, least):
     """Return a change of the question that raises a member of links."""
 
-    def change(given: Answer) -> Answer:
+    def change(given):
         document = json.loads(given["topology"])
         for link in document["links"]:
             link[member] = max(link[member], least)
@@ -52,7 +47,7 @@ def at_least(member: str, least: int) -> Callable[[Answer], Answer]:
     return change
 
 
-def without_its_name(rejected: Rejected) -> Refusal:
+def without_its_name(rejected):
     """Return the refusal with the path of the link alone."""
     return Refusal(rejected.code, rejected.phase, rejected.message.split(" (link")[0])
 
@@ -81,19 +76,17 @@ GRAPH = [
 
 
 def checking(
-    clause: str,
-    name: str,
-    description: str,
+    clause,
+    name,
+    description,
     *,
-    inflight: Callable[[Topology], int] = lambda topology: min((link.credits for link in topology.links), default=1),
-    largest: Callable[[Topology, int], int] = lambda topology, inflight: (
-        min(device.memory_bytes for device in topology.devices) // inflight
-    ),
-    least: int = 1,
-) -> Any:
+    inflight=lambda topology: min((link.credits for link in topology.links), default=1),
+    largest=lambda topology, inflight: min(device.memory_bytes for device in topology.devices) // inflight,
+    least=1,
+):
     """Return a violation with other bounds."""
 
-    def check(topology: Topology, chunk_bytes: int, max_inflight: int) -> Limits:
+    def check(topology, chunk_bytes, max_inflight):
         require = selection.require_within
         most = inflight(topology)
         require("check_chunks", "max_inflight", max_inflight, least, most)
@@ -104,7 +97,7 @@ def checking(
     return changed(clause, name, description, ("adapter.collectives.check_chunks", check))
 
 
-def memory(topology: Topology) -> list[int]:
+def memory(topology):
     """Return the memory of every device."""
     return [device.memory_bytes for device in topology.devices]
 

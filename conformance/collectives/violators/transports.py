@@ -1,37 +1,29 @@
 """Routes over the wrong transport, over cut links, or against attribute and environment (COLL 1 and 3.2)."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.protocol import Rejected
-from tessera_conformance.strength import Violation
 from tessera_reference.collectives import links
-from tessera_reference.mesh.topology import Link, Topology
 
 from ...ir.violators.changes import changed, nothing
 from .answers import answered, asked, left_out, lenient, refusing
 
 
-def preferring(clause: str, name: str, description: str, list_: str, *order: str) -> Violation:
+def preferring(clause, name, description, list_, *order):
     """Return a violation with another order of transports."""
     return changed(clause, name, description, (links, list_, order))
 
 
-def first_cut_alone(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
+def first_cut_alone(topology, source, target, path, down):
     within = topology.device(source).node == topology.device(target).node
     return WAY(topology, source, target, path, down if within else frozenset())
 
 
-def past_hosts(topology: Topology, path: str) -> Iterator[Link]:
+def past_hosts(topology, path):
     for link in topology.links:
         if link.kind == path or link.kind == "pcie":
             yield link
 
 
-def unsupported(rejected: Rejected) -> Refusal:
+def unsupported(rejected):
     """Return the refusal with the status TESS_ERR_UNSUPPORTED."""
     return Refusal("TESS_ERR_UNSUPPORTED", rejected.phase, rejected.message)
 

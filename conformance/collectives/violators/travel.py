@@ -3,18 +3,11 @@
 Collectives specification, 4 and 6.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import travel as progress
-from tessera_reference.collectives.delivery import Sent
-from tessera_reference.collectives.travel import Cut, Transfer
 
 from ...ir.violators.changes import changed
 
@@ -26,39 +19,37 @@ TRAVEL, TRACE, WAY, LANE = (
 )
 
 
-def travelling(
-    clause: str, name: str, description: str, change: Callable[[list[Transfer]], list[Transfer]]
-) -> Violation:
+def travelling(clause, name, description, change):
     """Return a violation that reports other transfers than those that took place."""
 
-    def others(*arguments: Any, **options: Any) -> list[Transfer]:
+    def others(*arguments, **options):
         return change(TRAVEL(*arguments, **options))
 
     return changed(clause, name, description, ("adapter.collectives.travel", others))
 
 
-def credits(clause: str, name: str, description: str, of: Callable[[int], int]) -> Violation:
+def credits(clause, name, description, of):
     """Return a violation with another number of credits than the topology's."""
 
-    def lane(count: int) -> Any:
+    def lane(count):
         return LANE(of(count))
 
     return changed(clause, name, description, ("collectives.travel._Lane", lane))
 
 
-def routing(clause: str, name: str, description: str, route: Callable[..., Any]) -> Violation:
+def routing(clause, name, description, route):
     """Return a violation with other routes between devices."""
     return changed(clause, name, description, ("collectives.travel.preferred_route", route))
 
 
-def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *arguments: Any, **options: Any) -> Any:
+def all_at_once(topology, devices, sent, *arguments, **options):
     usual = TRAVEL(topology, devices, [message._replace(step=0) for message in sent], *arguments, **options)
     steps = {message._replace(step=0): message.step for message in sent}
     return [replace(message, sent=message.sent._replace(step=steps[message.sent])) for message in usual]
 
 
-def in_order(self: Any, units: Iterable[Any], now: int) -> None:
-    held: set[int] = set()
+def in_order(self, units, now):
+    held = set()
     for unit in sorted(set(units)):
         waiting = (message for lane in self._lanes.values() for message in lane.waiting)
         before = any(waiter.sent.source == unit.sent.source and waiter < unit for waiter in waiting)
@@ -73,68 +64,68 @@ def in_order(self: Any, units: Iterable[Any], now: int) -> None:
 DISPATCH = progress.Progress._dispatch
 
 
-def with_links(**change: int) -> Callable[..., Any]:
+def with_links(**change):
     """Return a route function with changed links."""
 
-    def way(*arguments: Any) -> Any:
+    def way(*arguments):
         usual = WAY(*arguments)
         return replace(usual, links=tuple(replace(link, **change) for link in usual.links))
 
     return way
 
 
-def ignoring_down(*arguments: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
+def ignoring_down(*arguments, cuts=(), **options):
     return TRAVEL(*arguments, cuts=[cut for cut in cuts if cut.at], **options)
 
 
-def by_host(topology: Any, source: int, target: int, path: str, down: frozenset[str]) -> Any:
+def by_host(topology, source, target, path, down):
     """Return routes that avoid NVLink and RDMA."""
     other = frozenset(link.name for link in topology.links if link.kind in ("nvlink", "rdma"))
     return WAY(topology, source, target, path, down | other)
 
 
-def traced(change: Callable[[list[Any]], list[Any]]) -> Callable[..., str]:
+def traced(change):
     """Return a function that changes the trace."""
 
-    def made(*arguments: Any) -> str:
+    def made(*arguments):
         trace = json.loads(TRACE(*arguments))
         return json.dumps({**trace, "traceEvents": change(trace["traceEvents"])})
 
     return made
 
 
-def first_chunk(events: list[Any]) -> list[Any]:
+def first_chunk(events):
     """Return the events of the first chunk alone."""
     return [event for event in events if event["ph"] != "X" or "elements 0 to" in event["name"]]
 
 
-def shifted(events: list[Any]) -> list[Any]:
+def shifted(events):
     """Return slices that begin a microsecond late."""
     return [{**event, "ts": event["ts"] + 1} if event["ph"] == "X" else event for event in events]
 
 
-def in_nanoseconds(events: list[Any]) -> list[Any]:
+def in_nanoseconds(events):
     """Return times a thousand times too short."""
     return [{**event, **{name: event[name] / 1000 for name in ("ts", "dur") if name in event}} for event in events]
 
 
-def without_flows(events: list[Any]) -> list[Any]:
+def without_flows(events):
     """Return the events without ends of flows."""
     return [event for event in events if event["ph"] != "f"]
 
 
-def flows_backwards(events: list[Any]) -> list[Any]:
+def flows_backwards(events):
     """Return flows that begin where they end."""
     turned = {"s": "f", "f": "s"}
     return [{**event, "ph": turned.get(event["ph"], event["ph"])} for event in events]
 
 
-def held_too_long(events: list[Any]) -> list[Any]:
+def held_too_long(events):
     """Return counters of links that never return to 0."""
     return [event for event in events if event["ph"] != "C" or all(event["args"].values())]
 
 
-def counts_elements(events: list[Any]) -> list[Any]:
+def counts_elements(events):
     """Return counters of bytes that count elements."""
     return [
         {**event, "args": {"in_flight": event["args"]["in_flight"] // 4}}
@@ -144,7 +135,7 @@ def counts_elements(events: list[Any]) -> list[Any]:
     ]
 
 
-VIOLATIONS: list[Violation] = [
+VIOLATIONS = [
     credits("COLL-04.2-01", "one_more_on_nvlink", "has one credit more than a link has", lambda count: count + 1),
     credits("COLL-04.2-02", "twice_as_many", "has twice the credits of a NIC's queue", lambda count: 2 * count),
     credits("COLL-04.2-01", "always_one", "uses one credit of many", lambda count: 1),

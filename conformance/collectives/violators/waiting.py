@@ -1,14 +1,9 @@
 """Futures that complete wrongly, at the wrong time, or with the wrong ranks. Collectives specification, 2, 8 and 9."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.graph import collectives, futures
 from tessera_reference.graph.execution import Group, Ranks
@@ -18,20 +13,17 @@ from tessera_reference.graph.futures import (
     IssueBroadcast,
     IssueReduceScatter,
 )
-from tessera_reference.ir.operation import Arrival
-from tessera_reference.ir.types import Mesh, Shard
 from tessera_reference.numerics.array import Array
 
 from ...ir.violators.changes import changed, nothing
 
-Sent = Mapping[int, tuple[Array, ...]]
 USUAL_ARRIVE, USUAL_AWAIT, USUAL_EXCHANGE, USUAL_RESULTS = Ranks._arrive, Ranks._await, Ranks._exchange, Ranks.results
 
 
 # Time
 
 
-def waits_at_issue(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+def waits_at_issue(self, rank, arrival):
     """Let a rank resume when its collective is complete."""
     sent = dict(USUAL_ARRIVE(self, rank, arrival))
     if isinstance(arrival.operation, FutureCollective) and rank in sent:
@@ -42,7 +34,7 @@ def waits_at_issue(self: Ranks, rank: int, arrival: Arrival) -> Sent:
     return sent
 
 
-def sends_the_number(self: Ranks, group: Group, arrived: Mapping[int, Arrival]) -> Sent:
+def sends_the_number(self, group, arrived):
     """Resume a rank that waited where it issued."""
     numbers = {rank: self.awaited.get(rank) for rank in group.ranks}
     sent = dict(USUAL_EXCHANGE(self, group, arrived))
@@ -52,11 +44,11 @@ def sends_the_number(self: Ranks, group: Group, arrived: Mapping[int, Arrival]) 
     return sent
 
 
-def _is_latest(self: Ranks, rank: int, number: int | None) -> bool:
+def _is_latest(self, rank, number):
     return number == len(self.futures[rank]) - 1 and getattr(self.running[rank], "gi_yieldfrom", None) is not None
 
 
-def waits_for_all(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+def waits_for_all(self, rank, arrival):
     """Let an await wait for everything that the rank has issued."""
     unfinished = [number for number, value in self.futures[rank].items() if isinstance(value, Group)]
     if not unfinished:
@@ -67,7 +59,7 @@ def waits_for_all(self: Ranks, rank: int, arrival: Arrival) -> Sent:
     return {}
 
 
-def goes_on_when_all_are_there(self: Ranks, group: Group, arrived: Mapping[int, Arrival]) -> Sent:
+def goes_on_when_all_are_there(self, group, arrived):
     """Resume a rank once none of its awaited values is unfinished."""
     sent = dict(USUAL_EXCHANGE(self, group, arrived))
     later = self.__dict__.setdefault("later", {})
@@ -77,29 +69,19 @@ def goes_on_when_all_are_there(self: Ranks, group: Group, arrived: Mapping[int, 
     return sent
 
 
-def does_not_wait(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+def does_not_wait(self, rank, arrival):
     """Return the rank's own input for an incomplete future."""
     where = self.futures[rank][int(arrival.operands[0].values)]
     return {rank: self.waiting[where][rank].operands} if isinstance(where, Group) else USUAL_AWAIT(self, rank, arrival)
 
 
-def spent(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    number = int(arrival.operands[0].values)
-    seen = self.__dict__.setdefault("seen", set())
-    value = self.futures[rank][number]
-    if (rank, number) in seen and isinstance(value, Array):
-        return {rank: (Array(value.dtype, np.zeros_like(value.values)),)}
-    seen.add((rank, number))
-    return USUAL_AWAIT(self, rank, arrival)
-
-
-def notes_awaits(self: Ranks, rank: int, arrival: Arrival) -> Sent:
+def notes_awaits(self, rank, arrival):
     """Record what was awaited."""
     self.__dict__.setdefault("seen", set()).add((rank, int(arrival.operands[0].values)))
     return USUAL_AWAIT(self, rank, arrival)
 
 
-def all_awaited(self: Ranks) -> Any:
+def all_awaited(self):
     """Raise for a future that was never awaited."""
     results = USUAL_RESULTS(self)
     seen = self.__dict__.get("seen", set())
@@ -108,20 +90,7 @@ def all_awaited(self: Ranks) -> Any:
     return results
 
 
-def unnoticed(self: Ranks) -> Any:
-    if len(self.ended) == len(self.running) and not self.failed:
-        return tuple(self.ended[rank] for rank in range(len(self.running)))
-    return USUAL_RESULTS(self)
-
-
-def newest(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """Await the future that the rank issued last, whatever is awaited."""
-    number = len(self.futures[rank]) - 1
-    handle = Array(arrival.operands[0].dtype, np.asarray(number, np.int64))
-    return USUAL_AWAIT(self, rank, replace(arrival, operands=(handle,)))
-
-
-def unnoticed_after_one(self: Ranks) -> Any:
+def unnoticed_after_one(self):
     """The results of the ranks that ended, and for a rank that waits another's, if a future is complete."""
     complete = any(isinstance(future, Array) for futures in self.futures for future in futures.values())
     if complete and self.ended and not self.failed:
@@ -156,61 +125,54 @@ TIMES = [
 # Data
 
 
-def combining(
-    clause: str, name: str, description: str, cls: Any, combine: Callable[[Any, Sequence[Array]], Any]
-) -> Violation:
+def combining(clause, name, description, cls, combine):
     """Return a violation with other data of a collective."""
     usual = GroupCollective.combine
 
-    def other(self: Any, contributions: Sequence[Array]) -> Any:
+    def other(self, contributions):
         return combine(self, contributions) if isinstance(self, cls) else usual(self, contributions)
 
     return changed(clause, name, description, ("graph.futures.GroupCollective.combine", other))
 
 
-def by_scope(self: GroupCollective, contributions: Sequence[Array]) -> Any:
+def by_scope(self, contributions):
     turned = contributions[1:] + contributions[:1] if isinstance(contributions, list) else contributions
     return self.plain().combine(turned if self.scope in ("intra_sm", "node") else contributions)
 
 
-def sum_for_mean(self: Any, contributions: Sequence[Array]) -> Any:
+def sum_for_mean(self, contributions):
     mean = getattr(self, "op", "") == "mean"
     return (replace(self, op="sum") if mean else self).plain().combine(contributions)
 
 
-def root_0(self: Any, contributions: Sequence[Array]) -> Any:
+def root_0(self, contributions):
     return (contributions[0],) * len(contributions)
 
 
-def next_part(self: Any, contributions: Sequence[Array]) -> Any:
+def next_part(self, contributions):
     given = list(self.plain().combine(contributions))
     return given[1:] + given[:1]
 
 
-def alike(*names: str) -> Callable[..., Any]:
+def alike(*names):
     """Return terms without the ones that are not compared."""
     usual = FutureCollective.terms
     return lambda self: {name: value for name, value in usual(self).items() if name not in names}
 
 
-USUAL_SHARD = Group.in_shard.__func__  # type: ignore[attr-defined]  # of a class method
+USUAL_SHARD = Group.in_shard.__func__  # of a class method
 
 
-def ascending(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: int) -> Group:
-    found: Group = USUAL_SHARD(cls, name, mesh, shard, rank)
-    return replace(found, ranks=tuple(sorted(found.ranks)))
-
-
-def in_a_group_of_its_own(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: int) -> Group:
+def in_a_group_of_its_own(cls, name, mesh, shard, rank):
     inside = any(rank in ranks for ranks in shard.groups) or not shard.groups
-    found: Group = USUAL_SHARD(cls, name, mesh, shard, rank if inside else shard.groups[0][0])
+    found = USUAL_SHARD(cls, name, mesh, shard, rank if inside else shard.groups[0][0])
     return found if inside else replace(found, axis=f"{found.axis} {rank}")
 
 
 REQUIRE_WIRE = futures.require_wire
 
 
-def any_scheme(wire: Any, scheme: Any, x: Any) -> None:
+def any_scheme(wire, scheme, x):
     REQUIRE_WIRE(wire, None, x)
 
 

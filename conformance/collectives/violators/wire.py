@@ -1,75 +1,68 @@
 """Collectives that round at other places, in another dtype or without permission (collectives spec 2.4, 2.5)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
 
-from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives import compression
 from tessera_reference.collectives.compression import Compression, compress
 from tessera_reference.collectives.operations import over_wire, read_wire
-from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import cast
 
 from ...ir.violators.changes import changed
 
-Collective: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 COMBINE = ("all_reduce", "reduce_scatter")
 
 
-def carried(clause: str, name: str, description: str, change: Callable[..., Sequence[Array]]) -> Violation:
+def carried(clause, name, description, change):
     """Return a violation with another transfer over the wire."""
     return changed(clause, name, description, ("collectives.operations.over_wire", change))
 
 
-def allowed(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
+def allowed(clause, name, description, change):
     """Return a violation that allows other wires."""
     return changed(clause, name, description, ("collectives.operations.read_wire", change))
 
 
-def result_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+def result_whole(operation, brought, form, collective):
     """Leave results unrounded by the wire."""
     dtype = brought[0].dtype
     carried = [compress(operation, cast(array, dtype.accumulator), form).restored for array in brought]
     return [cast(array, dtype) for array in collective(carried)]
 
 
-def result_alone(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+def result_alone(operation, brought, form, collective):
     dtype = brought[0].dtype
     results = collective([cast(array, dtype.accumulator) for array in brought])
     return [cast(compress(operation, result, form).restored, dtype) for result in results]
 
 
-def through_fp32(x: Array, target: DType) -> Array:
+def through_fp32(x, target):
     return cast(cast(x, DTYPES["fp32"]), target) if x.dtype.name == "fp64" else cast(x, target)
 
 
-def added_in_fp32(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+def added_in_fp32(operation, brought, form, collective):
     dtype, single = brought[0].dtype, DTYPES["fp32"]
     carried = [cast(compress(operation, cast(x, dtype.accumulator), form).restored, single) for x in brought]
     return [cast(compress(operation, array, form).restored, dtype) for array in collective(carried)]
 
 
-def first_alone(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+def first_alone(operation, brought, form, collective):
     others = result_whole(operation, brought, form, collective)
     return [over_wire(operation, brought, form, collective)[0], *others[1:]]
 
 
-def result_plain(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+def result_plain(operation, brought, form, collective):
     results = result_whole(operation, brought, form, collective)
     return [cast(cast(result, form.wire), result.dtype) for result in results] if operation in COMBINE else results
 
 
-def one_block(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
+def one_block(operation, brought, form, collective):
     whole = form if form.block is None else replace(form, block=1 << 20)
     return over_wire(operation, brought, whole, collective)
 
 
-def silently_whole(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+def silently_whole(operation, buffers, name, qscheme, block, level):
     try:
         return read_wire(operation, buffers, name, qscheme, block, level)
     except Failure as failure:
@@ -78,41 +71,37 @@ def silently_whole(operation: str, buffers: Any, name: Any, qscheme: Any, block:
         return None
 
 
-def sums_alone(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    return read_wire(operation, buffers, name, qscheme, block, level if operation in COMBINE else "fast")
-
-
-def but_for(operation_alone: str) -> Any:
+def but_for(operation_alone):
     """Any wire is allowed to one operation."""
 
-    def read(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+    def read(operation, buffers, name, qscheme, block, level):
         return read_wire(operation, buffers, name, qscheme, block, "fast" if operation == operation_alone else level)
 
     return read
 
 
-def under_strict_alone(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+def under_strict_alone(operation, buffers, name, qscheme, block, level):
     return read_wire(operation, buffers, name, qscheme, block, "strict" if level == "strict" else "fast")
 
 
-def never(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+def never(operation, buffers, name, qscheme, block, level):
     found = read_wire(operation, buffers, name, qscheme, block, level)
     if found is None and name is not None and level != "fast":
         raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, operation, f"wire {name}", "no wire")
     return found
 
 
-def always(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
+def always(operation, buffers, name, qscheme, block, level):
     found = read_wire(operation, buffers, name, qscheme, block, level)
     return found or (Compression(compression.WIRES[name]) if name is not None else None)
 
 
-def with_wires(clause: str, name: str, description: str, **others: DType) -> Violation:
+def with_wires(clause, name, description, **others):
     """Return a violation with other names of wires."""
     return changed(clause, name, description, ("collectives.compression.WIRES", compression.WIRES | others))
 
 
-VIOLATIONS: list[Violation] = [
+VIOLATIONS = [
     carried("COLL-02.5-03", "adds_in_fp32", "adds fp64 data in fp32", added_in_fp32),
     carried("COLL-02.4-05", "result_alone", "rounds the result alone", result_alone),
     carried("COLL-02.4-03", "first_alone", "gives the rounded result to the first rank only", first_alone),
