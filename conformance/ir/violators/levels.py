@@ -4,14 +4,13 @@ The reference conforms to every level, so each is the reference with a lower cla
 """
 
 import sys
-from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from unittest import mock
 
 import numpy as np
 
 from tessera_conformance.strength import Violation, violates
+from tessera_conformance.strength.violation import substituted
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.numerics import arithmetic, elementary, reductions
 from tessera_reference.numerics.array import Array
@@ -53,20 +52,9 @@ class Deterministic(Claiming):
 
 def breaking(level, clause, name, description, substitutions, functions=None):
     """Return a violation at a level; substitutes are made anew each time, since some of them remember calls."""
-
-    @contextmanager
-    def broken():
-        patches = [mock.patch.object(*substitution) for substitution in substitutions()]
-        for patch in patches:
-            patch.start()
-        try:
-            yield Claiming(level, functions)
-        finally:
-            for patch in reversed(patches):
-                patch.stop()
-
-    made = broken
-    return Violation(name, clause, description, made)
+    return Violation(
+        name, clause, description, lambda: substituted(partial(Claiming, level, functions), substitutions())
+    )
 
 
 deterministic = partial(breaking, "deterministic")
