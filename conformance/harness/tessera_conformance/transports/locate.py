@@ -130,7 +130,12 @@ class CommandCompiler:
         program = f"the compiler {self._words[0]}"
         try:
             done = subprocess.run(
-                words, stdin=subprocess.DEVNULL, capture_output=True, timeout=deadline, text=True, errors="replace"
+                words,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=deadline,
+                encoding="utf-8",
+                errors="replace",
             )
         except subprocess.TimeoutExpired:
             raise TransportFault("hang", f"{program}: no image within {deadline:g} s") from None
