@@ -6,7 +6,7 @@ from tessera_reference.collectives import selection
 from tessera_reference.collectives.selection import Measurement, Step, percentile, tune
 
 from ...ir.violators.changes import changed
-from .answers import answered, lenient
+from .changes import answered, lenient
 
 # Knobs
 

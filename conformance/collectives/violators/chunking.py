@@ -1,25 +1,15 @@
 """Chunks that lose or repeat elements, miss tile boundaries, or have another unit (collectives spec 2.3 and 8)."""
 
 from dataclasses import replace
+from math import prod
 
-from tessera_conformance.strength import violates
 from tessera_reference.abi.status import Failure
-from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.collectives import compression as chunk_sizes
-from tessera_reference.collectives.compression import Chunk, ChunkSize, chunks_of, read_chunk_size
+from tessera_reference.collectives.compression import Chunk, ChunkSize
 
-from ...ir.violators.changes import changed
+from .changes import asked, at, result_of, updated
 
-# Elements
-
-
-def sliced(clause, name, description, change):
-    """Return a violation with other chunks of the same tensor."""
-
-    def slices(*arguments):
-        return change(chunks_of(*arguments))
-
-    return changed(clause, name, description, ("adapter.collectives.chunks_of", slices))
+sliced, measured = result_of("adapter.collectives.chunks_of"), at("adapter.collectives.chunks_of")
+stepped, read = at("collectives.compression.aligned"), at("adapter.collectives.read_chunk_size")
 
 
 def tail_first(found):
@@ -36,51 +26,27 @@ ELEMENTS = [
     sliced("COLL-08-09", "one_chunk", "does not slice",
         lambda found: [Chunk(0, sum(chunk.count * chunk.runs for chunk in found), 1, 1)] if found else []),
     sliced("COLL-08-09", "empty_chunk", "gives an empty tensor a chunk", lambda found: found or [Chunk(0, 1, 1, 1)]),
+    asked("COLL-02.3-01", "ElementsForBytes", "counts a chunk in elements", "chunks",
+        lambda given: given | {"dtype": "int8"}),
 ]  # fmt: skip
 
 
-# Boundaries
+# Boundaries, rows and columns
 
 
-def stepped(clause, name, description, aligned):
-    """Return a violation with another size of chunks for an amount and a tile."""
-    return changed(clause, name, description, ("collectives.compression.aligned", aligned))
+def first_axis(usual, function, shape, dtype, size, tile):
+    rows = size.measure == "rows" and len(shape) > 2
+    return usual(function, [shape[0], prod(shape[1:])] if rows else shape, dtype, size, tile)
 
 
 BOUNDARIES = [
     stepped("COLL-02.3-03", "one_tile", "sends tile by tile",
-        lambda amount, tile: (tile if tile > 1 else max(amount, 1))),
-]  # fmt: skip
-
-
-def with_tile(change):
-    """Return a function that chunks for another tile."""
-    return lambda function, shape, dtype, size, tile: chunks_of(function, shape, dtype, size, change(tile))
-
-
-TILES = [
-    changed("COLL-02.3-03", "swapped_tile", "takes rows for columns of a tile",
-            ("adapter.collectives.chunks_of", with_tile(lambda tile: (tile[1], tile[0])))),
-    changed("COLL-02.3-03", "tile_of_one_row", "looks at the columns of a tile alone",
-            ("adapter.collectives.chunks_of", with_tile(lambda tile: (1, tile[1])))),
-]  # fmt: skip
-
-
-# Rows and columns
-
-
-def first_axis(function, shape, dtype, size, tile):
-    if size.measure == "rows" and len(shape) > 2:
-        flat = [shape[0], 1]
-        for extent in shape[1:]:
-            flat[1] *= extent
-        return chunks_of(function, flat, dtype, size, tile)
-    return chunks_of(function, shape, dtype, size, tile)
-
-
-MEASURES = [
-    changed("COLL-02.3-02", "rows_of_first_axis", "takes the first axis alone for rows",
-            ("adapter.collectives.chunks_of", first_axis)),
+        lambda usual, amount, tile: tile if tile > 1 else max(amount, 1)),
+    measured("COLL-02.3-03", "swapped_tile", "takes rows for columns of a tile",
+        lambda usual, *given: usual(*given[:4], given[4][::-1])),
+    measured("COLL-02.3-03", "tile_of_one_row", "looks at the columns of a tile alone",
+        lambda usual, *given: usual(*given[:4], (1, given[4][1]))),
+    measured("COLL-02.3-02", "rows_of_first_axis", "takes the first axis alone for rows", first_axis),
     sliced("COLL-02.3-02", "packed_columns", "takes columns for consecutive elements",
         lambda found: [replace(chunk, stride=chunk.count) for chunk in found]),
 ]  # fmt: skip
@@ -89,49 +55,29 @@ MEASURES = [
 # Sizes as they are written
 
 
-def unit(clause, name, description, **units):
-    """Return a violation with other units."""
-    return changed(clause, name, description, ("collectives.compression.UNITS", chunk_sizes.UNITS | units))
-
-
-UNITS = [
-    unit("COLL-02.3-07", "kilobytes", "takes KiB for 1000 bytes", KiB=1000),
-    unit("COLL-02.3-07", "megabytes", "takes MiB for 1000000 bytes", MiB=10**6),
-    unit("COLL-02.3-07", "gigabytes", "takes GiB for 1000000000 bytes", GiB=10**9),
-    unit("COLL-02.3-07", "kb_accepted", "accepts KB", KB=1024),
-]
-
-
-def read(clause, name, description, reading):
-    """Return a violation that parses chunk and chunk_bytes differently."""
-    return changed(clause, name, description, ("adapter.collectives.read_chunk_size", reading))
-
-
-def lenient(function, chunk=None, chunk_bytes=None):
+def lenient(usual, *given):
     try:
-        return read_chunk_size(function, chunk, chunk_bytes)
+        return usual(*given)
     except Failure:
         return ChunkSize("bytes", 1)
 
 
-def chunk_first(function, chunk=None, chunk_bytes=None):
-    return read_chunk_size(function, chunk) if chunk is not None else read_chunk_size(function, None, chunk_bytes)
+def rows_first(usual, function, chunk, size):
+    return usual(function, {"rows": chunk["rows"]} if isinstance(chunk, dict) and "rows" in chunk else chunk, size)
 
 
-def first_of_both(function, chunk=None, chunk_bytes=None):
-    if isinstance(chunk, dict) and "rows" in chunk:
-        return read_chunk_size(function, {"rows": chunk["rows"]})
-    return read_chunk_size(function, chunk, chunk_bytes)
-
-
-READINGS = [
+SIZES = [
+    *(
+        updated("collectives.compression.UNITS", "COLL-02.3-07", name, description, **unit)
+        for name, description, unit in (
+            ("kilobytes", "takes KiB for 1000 bytes", {"KiB": 1000}),
+            ("megabytes", "takes MiB for 1000000 bytes", {"MiB": 10**6}),
+            ("gigabytes", "takes GiB for 1000000000 bytes", {"GiB": 10**9}),
+            ("kb_accepted", "accepts KB", {"KB": 1024}),
+        )
+    ),
     read("COLL-02.3-01", "impossible_chunk_accepted", "takes an impossible chunk for the smallest", lenient),
-    read("COLL-08-01", "chunk_over_chunk_bytes", "lets chunk govern over another chunk_bytes", chunk_first),
-    read("COLL-02.3-02", "rows_over_others", "lets rows govern beside columns and bytes", first_of_both),
-]
-
-
-@violates("COLL-02.3-01", "counts a chunk in elements")
-class ElementsForBytes(ReferenceAdapter):
-    def collectives_chunks(self, *, dtype, **call):
-        return super().collectives_chunks(dtype="int8", **call)
+    read("COLL-08-01", "chunk_over_chunk_bytes", "lets chunk govern over another chunk_bytes",
+        lambda usual, function, chunk, size: usual(function, chunk, None if chunk is not None else size)),
+    read("COLL-02.3-02", "rows_over_others", "lets rows govern beside columns and bytes", rows_first),
+]  # fmt: skip

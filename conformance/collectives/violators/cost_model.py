@@ -2,22 +2,16 @@
 
 from fractions import Fraction
 
-from tessera_reference.collectives.selection import estimate, overlap_score
-
-from ...ir.violators.changes import changed
-from .answers import asked, lenient
+from .changes import asked, at, lenient
 
 SECOND = 10**12
 
 
 def costing(name, description, cost):
     """Return a violation with another cost; refused parameters stay refused."""
-
-    def instead(alpha, hops, size, bandwidth):
-        estimate(alpha, hops, size, bandwidth)
-        return cost(alpha, hops, size, bandwidth)
-
-    return changed("COLL-05.2-01", name, description, ("adapter.collectives.estimate", instead))
+    return at("adapter.collectives.estimate")(
+        "COLL-05.2-01", name, description, lambda usual, *given: (usual(*given), cost(*given))[1]
+    )
 
 
 COSTS = [
@@ -42,46 +36,29 @@ def covered(queue):
     return total
 
 
-def idle_free(clause, queue):
-    """Return a violation whose score is the time of both queues as a share of the busy time of one."""
+def scoring(clause, name, description, over, time):
+    """Return a violation with another score: a time of both queues, less that of either, as a share of another."""
 
-    def instead(compute, communication):
-        overlap_score(compute, communication)
-        both = covered(compute) + covered(communication) - covered([*compute, *communication])
-        busy = covered(compute if queue == "compute" else communication)
-        return Fraction(both, busy) if busy else Fraction(1)
-
-    return changed(
-        clause, f"idle_{queue}_free", f"lets {queue} idle for nothing", ("adapter.collectives.overlap_score", instead)
-    )
-
-
-def touching(clause, name, description):
-    """Return a violation that adds the times of overlapping intervals of one queue."""
-
-    def instead(compute, communication):
-        overlap_score(compute, communication)
-        times = sum(end - start for queue in (compute, communication) for start, end in queue)
+    def score(usual, compute, communication):
+        usual(compute, communication)
         either = covered([*compute, *communication])
-        return Fraction(times - either, either) if either else Fraction(1)
+        whole = {"compute": covered(compute), "communication": covered(communication), "either": either}[over]
+        return Fraction(time(compute, communication) - either, whole) if whole else Fraction(1)
 
-    return changed(clause, name, description, ("adapter.collectives.overlap_score", instead))
-
-
-def turned(given):
-    return {name: [sorted(group) for group in queue] for name, queue in given.items()}
+    return at("adapter.collectives.overlap_score")(clause, name, description, score)
 
 
 SCORES = [
-    *(
-        violation
-        for clause, queue in (("COLL-05.2-02", "compute"), ("COLL-05.2-03", "communication"))
-        for violation in (
-            idle_free(clause, queue),
-            touching(clause, f"added_{queue}", "adds the times of overlapping intervals"),
-            lenient(clause, f"turned_{queue}", "turns intervals round", "overlap_score", queue, turned),
-            asked(clause, f"first_interval_{queue}", "looks at the first interval of each queue", "overlap_score",
-                  lambda given: {name: values[:1] for name, values in given.items()}),
-        )
-    ),
+    violation
+    for clause, queue in (("COLL-05.2-02", "compute"), ("COLL-05.2-03", "communication"))
+    for violation in (
+        scoring(clause, f"idle_{queue}_free", f"lets {queue} idle for nothing", queue,
+                lambda compute, communication: covered(compute) + covered(communication)),
+        scoring(clause, f"added_{queue}", "adds the times of overlapping intervals", "either",
+                lambda compute, communication: sum(end - start for start, end in (*compute, *communication))),
+        lenient(clause, f"turned_{queue}", "turns intervals round", "overlap_score", queue,
+                lambda given: {name: [sorted(group) for group in queue] for name, queue in given.items()}),
+        asked(clause, f"first_interval_{queue}", "looks at the first interval of each queue", "overlap_score",
+              lambda given: {name: values[:1] for name, values in given.items()}),
+    )
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from tessera_reference.collectives import travel as progress
 from tessera_reference.collectives.travel import Progress
 
 from ...ir.violators.changes import changed
-from .answers import answered, left_out, lenient, refusing, silent
+from .changes import answered, left_out, lenient, refusing, silent
 from .travel import travelling
 
 TRAVEL, WAY = collectives.travel, progress.preferred_route

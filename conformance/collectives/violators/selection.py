@@ -5,7 +5,7 @@ from tessera_reference.collectives import selection as thresholds
 from tessera_reference.collectives.selection import parse_table
 
 from ...ir.violators.changes import changed
-from .answers import answered, asked, left_out, lenient, refusing, silent
+from .changes import answered, asked, left_out, lenient, refusing, silent
 
 ALGO, TABLE = links.ALGORITHM_VARIABLE, links.TABLE_VARIABLE
 

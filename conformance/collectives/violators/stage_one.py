@@ -4,49 +4,33 @@ from math import prod
 
 import numpy as np
 
-from tessera_reference.adapter import collectives
 from tessera_reference.collectives import operations
 from tessera_reference.collectives.operations import Result
 from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.collectives import reduced, share_of
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
-from ...ir.violators.changes import changed
-from .algorithms import over_shares
-
-PARTIAL, ORDERS = operations.partial_values, operations.orders
-RUN, COMBINED, REQUIRE = collectives.run, operations.combined, operations.require_stage_one
+from ...ir.violators.changes import around, changed
 
 
 def parts(chosen):
-    """Return a function with other partial values of each device."""
+    """Return a substitution that takes other partial values of each device."""
 
-    def values(operation, buffers, partials):
-        PARTIAL(operation, buffers, partials)
-        changed_to = [Array(buffer.dtype, np.ascontiguousarray(chosen(buffer, partials))) for buffer in buffers]
-        return PARTIAL(operation, changed_to, partials)
+    def values(usual, operation, buffers, partials):
+        usual(operation, buffers, partials)
+        return usual(operation, [Array(x.dtype, np.ascontiguousarray(chosen(x.values))) for x in buffers], partials)
 
-    return values
-
-
-def first_warps(array, partials):
-    values = array.values.copy()
-    values[:, 1:] = 0
-    return values
-
-
-def by_warp(array, partials):
-    blocks, warps = partials
-    return np.swapaxes(array.values, 0, 1).reshape(blocks, warps, *array.values.shape[2:])
+    return "collectives.operations.partial_values", around(values)
 
 
 def declaring(through):
     """Return a substitution with other orders over all partial values, made from those over devices."""
 
-    def orders(name, ranks, per_node=None, partials=None):
-        usual = ORDERS(name, ranks, per_node)
-        return usual if partials is None else tuple(through(tree, ranks, partials) for tree in usual)
+    def orders(usual, name, ranks, per_node=None, partials=None):
+        trees = usual(name, ranks, per_node)
+        return trees if partials is None else tuple(through(tree, ranks, partials) for tree in trees)
 
-    return "collectives.operations.orders", orders
+    return "collectives.operations.orders", around(orders)
 
 
 def staged(tree, ranks, partials, of_warps=PAIRWISE):
@@ -66,24 +50,14 @@ def nested(tree, count, leaf):
     return tree.over(count).evaluate(leaf, lambda children: f"({' '.join(children)})", "c")
 
 
-def leaves(order):
-    def through(tree, ranks, partials):
-        blocks, warps = partials
-        places = [(r, b, w) for r in range(ranks) for b in range(blocks) for w in range(warps)]
-        moved = [order(*place, ranks, blocks, warps) for place in places]
-        return Tree.parse(nested(staged(tree, ranks, partials), len(moved), lambda leaf: str(moved[leaf])))
+def across(tree, ranks, partials):
+    blocks, warps = partials
 
-    return through
+    def moved(place):
+        number, rank = divmod(place // warps, ranks)
+        return str((rank * blocks + number) * warps + place % warps)
 
-
-def across(rank, block, warp, ranks, blocks, warps):
-    place = (rank * blocks + block) * warps + warp
-    number, owner = divmod(place // warps, ranks)
-    return (owner * blocks + number) * warps + place % warps if ranks > 1 else place
-
-
-def over_all(tree, ranks, partials):
-    return PAIRWISE.over(ranks * prod(partials))
+    return Tree.parse(nested(staged(tree, ranks, partials), ranks * prod(partials), moved))
 
 
 def one_stage(tree, ranks, partials):
@@ -96,49 +70,45 @@ def one_stage(tree, ranks, partials):
     return Tree.parse(nested(tree, ranks, device))
 
 
-def folded_warps(used, op, level, partials, inputs):
-    if level == "strict" or op in ("max", "min") or len(inputs) == used.ranks:
-        return COMBINED(used, op, level, partials, inputs)
-    trees = ORDERS(used.name, used.ranks, used.ranks // used.owners.count(0))
-    return over_shares(op, inputs, [staged(tree, used.ranks, partials, FOLD) for tree in trees])
+def combined_over(trees):
+    """Return a substitution that combines partial values over a tree for the share of each rank."""
+
+    def combined(usual, used, op, level, partials, inputs):
+        if level == "strict" or op in ("max", "min") or len(inputs) == used.ranks:
+            return usual(used, op, level, partials, inputs)
+        flat, of = [x.values.reshape(-1) for x in inputs], inputs[0].dtype
+        sums = []
+        for rank, tree in enumerate(trees(used, used.ranks // used.owners.count(0), partials)):
+            share = share_of(flat[0].size, rank, used.ranks)
+            sums.append(reduced(op, [Array(of, values[share]) for values in flat], tree).values)
+        return Array(of, np.concatenate(sums).reshape(inputs[0].shape))
+
+    return "collectives.operations.combined", around(combined)
 
 
-def by_declared(used, op, level, partials, inputs):
-    """Return the combination over the declared trees."""
-    if level == "strict" or op in ("max", "min") or len(inputs) == used.ranks:
-        return COMBINED(used, op, level, partials, inputs)
-    nodes = used.owners.count(0)
-    return over_shares(op, inputs, operations.orders(used.name, used.ranks, used.ranks // nodes, partials))
+DECLARED = combined_over(lambda used, per_node, partials: operations.orders(used.name, used.ranks, per_node, partials))
 
 
-DECLARED = ("collectives.operations.combined", by_declared)
+def folded_warps(used, per_node, partials):
+    return [staged(tree, used.ranks, partials, FOLD) for tree in operations.orders(used.name, used.ranks, per_node)]
 
 
-def rounded(operation, buffers, *, partials=None, **arguments):
-    usual = RUN(operation, buffers, partials=partials, **arguments)
-    if partials is None or arguments["op"] != "sum":
-        return usual
-    once = [
-        RUN("all_reduce", [buffer], op="sum", name="hierarchical", partials=partials, level=arguments["level"]).outputs[
-            0
-        ]
-        for buffer in buffers
-    ]
-    return RUN(operation, once, **arguments)
+def rounded(usual, operation, buffers, *, partials=None, **given):
+    result = usual(operation, buffers, partials=partials, **given)
+    if partials is None or given["op"] != "sum":
+        return result
+    alone = {"op": "sum", "name": "hierarchical", "partials": partials, "level": given["level"]}
+    return usual(operation, [usual("all_reduce", [buffer], **alone).outputs[0] for buffer in buffers], **given)
 
 
-def of_each_value(operation, buffers, *, partials=None, **arguments):
-    usual = RUN(operation, buffers, partials=partials, **arguments)
-    return usual if partials is None else Result(usual.outputs, lambda: usual.sent * prod(partials))
+def of_each_value(usual, operation, buffers, *, partials=None, **given):
+    result = usual(operation, buffers, partials=partials, **given)
+    return result if partials is None else Result(result.outputs, lambda: result.sent * prod(partials))
 
 
-def by_devices(used, op, level, partials, inputs):
-    usual = COMBINED(used, op, level, partials, inputs)
-    return Array(usual.dtype, np.asarray(usual.values * prod(partials))) if op == "mean" else usual
-
-
-def by_any(operation, name, partials, travels):
-    REQUIRE(operation, "hierarchical", partials, travels)
+def by_devices(usual, used, op, level, partials, inputs):
+    result = usual(used, op, level, partials, inputs)
+    return Array(result.dtype, np.asarray(result.values * prod(partials))) if op == "mean" else result
 
 
 def of_stage_one(name, description, *substitutions):
@@ -148,16 +118,18 @@ def of_stage_one(name, description, *substitutions):
 
 VIOLATIONS = [
     of_stage_one("one_warp", "takes the first warp of a block",
-        ("collectives.operations.partial_values", parts(first_warps))),
-    of_stage_one("by_warp", "reads warps before blocks", ("collectives.operations.partial_values", parts(by_warp))),
-    of_stage_one("across", "combines blocks across devices first", declaring(leaves(across)), DECLARED),
-    of_stage_one("over_all", "has no stages", declaring(over_all), DECLARED),
+        parts(lambda values: np.concatenate([values[:, :1], np.zeros_like(values[:, 1:])], 1))),
+    of_stage_one("by_warp", "reads warps before blocks",
+        parts(lambda values: np.swapaxes(values, 0, 1).reshape(values.shape))),
+    of_stage_one("across", "combines blocks across devices first", declaring(across), DECLARED),
+    of_stage_one("over_all", "has no stages",
+        declaring(lambda tree, ranks, partials: PAIRWISE.over(ranks * prod(partials))), DECLARED),
     of_stage_one("one_stage", "has no level of blocks", declaring(one_stage), DECLARED),
-    of_stage_one("another_order", "folds warps where pairs are declared",
-        ("collectives.operations.combined", folded_warps)),
-    of_stage_one("rounded", "rounds between stages", ("adapter.collectives.run", rounded)),
-    of_stage_one("sent", "sends partial values", ("adapter.collectives.run", of_each_value)),
-    of_stage_one("mean", "divides a mean by the number of devices", ("collectives.operations.combined", by_devices)),
-    of_stage_one("lenient", "has a stage one for every algorithm",
-        ("collectives.operations.require_stage_one", by_any)),
+    of_stage_one("another_order", "folds warps where pairs are declared", combined_over(folded_warps)),
+    of_stage_one("rounded", "rounds between stages", ("adapter.collectives.run", around(rounded))),
+    of_stage_one("sent", "sends partial values", ("adapter.collectives.run", around(of_each_value))),
+    of_stage_one("mean", "divides a mean by the number of devices",
+        ("collectives.operations.combined", around(by_devices))),
+    of_stage_one("lenient", "has a stage one for every algorithm", ("collectives.operations.require_stage_one",
+        around(lambda usual, operation, name, *given, **named: usual(operation, "hierarchical", *given, **named)))),
 ]  # fmt: skip

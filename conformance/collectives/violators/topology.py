@@ -9,7 +9,7 @@ from tessera_reference.collectives.selection import Limits
 from tessera_reference.mesh.topology import load, named
 
 from ...ir.violators.changes import changed
-from .answers import answered, lenient, refusing
+from .changes import answered, lenient, refusing
 
 
 def reported(kind, as_):

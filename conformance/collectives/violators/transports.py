@@ -4,7 +4,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_reference.collectives import links
 
 from ...ir.violators.changes import changed, nothing
-from .answers import answered, asked, left_out, lenient, refusing
+from .changes import answered, asked, left_out, lenient, refusing
 
 
 def preferring(clause, name, description, list_, *order):

@@ -1,0 +1,95 @@
+"""Builders that the violators of this chapter share."""
+
+from functools import partial
+
+from tessera_conformance.adapter import Refusal
+from tessera_conformance.strength import Around
+from tessera_reference.adapter import ReferenceAdapter
+
+from ...ir.violators.changes import around, changed
+
+
+def at(place, **options):
+    """Return a builder of violations of one function: `change` gets the function that it replaces and its arguments."""
+    return lambda clause, name, description, change: changed(
+        clause, name, description, (place, around(change)), **options
+    )
+
+
+def result_of(place):
+    """Return a builder of violations of one function: `change` gets its result."""
+    return lambda clause, name, description, change: changed(
+        clause, name, description, (place, around(lambda usual, *given, **named: change(usual(*given, **named))))
+    )
+
+
+def updated(place, clause, name, description, **members):
+    """Return a violation that changes members of a table."""
+    return changed(clause, name, description, (place, Around(lambda usual: {**usual, **members})))
+
+
+def of_method(clause, name, description, method, change):
+    """Return a violation of a method: `change` gets the method, bound, and its arguments by name."""
+    return changed(
+        clause,
+        name,
+        description,
+        (
+            ReferenceAdapter,
+            f"collectives_{method}",
+            around(lambda usual, self, **given: change(partial(usual, self), given)),
+        ),
+    )
+
+
+def answered(clause, name, description, method, change):
+    """Return a violation whose method changes its answer, in place or by returning another one."""
+
+    def call(usual, given):
+        answer = usual(**given)
+        return change(answer) or answer
+
+    return of_method(clause, name, description, method, call)
+
+
+def asked(clause, name, description, method, change):
+    """Return a violation whose method answers another question."""
+    return of_method(clause, name, description, method, lambda usual, given: usual(**change(given)))
+
+
+def refused_otherwise(clause, name, description, method, words, instead):
+    """Return a violation whose method has another outcome for refusals with these words in the message."""
+
+    def call(usual, given):
+        try:
+            return usual(**given)
+        except Refusal as refusal:
+            if words not in refusal.outcome.message:
+                raise
+            return instead(refusal.outcome, usual, given)
+
+    return of_method(clause, name, description, method, call)
+
+
+def lenient(clause, name, description, method, words, instead):
+    """Return a violation whose method answers another question instead of a refusal with these words."""
+    return refused_otherwise(clause, name, description, method, words, lambda _, usual, given: usual(**instead(given)))
+
+
+def refusing(clause, name, description, method, words, change):
+    """Return a violation whose method changes refusals with these words in the message."""
+
+    def another(outcome, *_):
+        raise change(outcome) from None
+
+    return refused_otherwise(clause, name, description, method, words, another)
+
+
+def silent(rejected):
+    """Return the refusal with the same status and no details."""
+    return Refusal(rejected.code, rejected.phase, "refused")
+
+
+def left_out(*names):
+    """Return a change of the question that omits some of its parameters."""
+    return lambda given: {name: value for name, value in given.items() if name not in names}
