@@ -332,7 +332,7 @@ ANY_LEVEL = reading(
     245,
     "takes operations of every level in a text",
     ("ir/schedule/*", "ir/tile/*", "ir/target/*", "ir/ir-text/*"),
-    (texts, "_foreign", lambda *_: []),
+    (texts, "_require_level", lambda *_: None),
     (target_verifier, "_verify_instruction", verify_of_any_level),
 )
 
