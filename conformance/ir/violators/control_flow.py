@@ -6,9 +6,10 @@ from itertools import islice
 from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.control import For, If, While
-from tessera_reference.language import statements, syntax
+from tessera_reference.language import syntax
 from tessera_reference.numerics.array import Array
 
+from .changes import around, instead
 from .language_semantics import shown
 from .language_syntax import refuses, rewrites
 
@@ -17,15 +18,12 @@ REGIONS = [
         lambda operation: operation | ({"results": [], "result_types": []} if operation["regions"] else {})),
 ]  # fmt: skip
 
+FEW_NAMES, FEW_TURNS = 4, 1000
+
 
 def runs(name, clause, description, owner, steps):
     """Return a violation with another execution of a control construct."""
     return replaced(clause, description, make, (owner, "steps", steps), name=name)
-
-
-def counted(start, index):
-    """Return the loop variable at one turn."""
-    return Array(start.dtype, start.values.dtype.type(index))
 
 
 def both_branches(self, condition, env):
@@ -34,16 +32,7 @@ def both_branches(self, condition, env):
     return then if condition.values else otherwise
 
 
-def _upwards(self, start, stop, step, *carried, env):
-    return _for(self, start, stop, counted(step, abs(int(step.values))), *carried, env=env)
-
-
-def _at_least_once(self, start, stop, step, *carried, env):
-    numbers = range(int(start.values), int(stop.values), int(step.values))
-    return _for(self, start, stop if numbers else counted(stop, int(start.values) + 1), step, *carried, env=env)
-
-
-def _in_the_shorter(self, condition, env):
+def in_the_shorter(self, condition, env):
     taken = yield from env.region(0 if condition.values else 1, ())
     if not any("?" in str(type_) for type_ in self.returns):
         return taken
@@ -54,43 +43,6 @@ def _in_the_shorter(self, condition, env):
     )
 
 
-def _first_only(self, start, stop, step, *carried, env):
-    for index in range(int(start.values), int(stop.values), int(step.values)):
-        after = yield from env.region(0, (counted(start, index), *carried))
-        carried = (*after[:1], *carried[1:])
-    return carried
-
-
-def _stuck(self, start, stop, step, *carried, env):
-    for _ in range(int(start.values), int(stop.values), int(step.values)):
-        carried = yield from env.region(0, (start, *carried))
-    return carried
-
-
-def _short_of_the_largest(self, start, stop, step, *carried, env):
-    last = (1 << 31) - 1 - int(step.values)
-    near = int(step.values) > 1 and int(stop.values) > last
-    return _for(self, start, counted(stop, last) if near else stop, step, *carried, env=env)
-
-
-def _no_turn_by_zero(self, start, stop, step, *carried, env):
-    return (yield from _for(self, start, stop, step, *carried, env=env)) if step.values else carried
-
-
-def _once(self, *carried, env):
-    (holds,) = yield from env.region(0, carried)
-    return (yield from env.region(1, carried)) if holds.values else carried
-
-
-def _as_before(self, *carried, env):
-    after = yield from _while(self, *carried, env=env)
-    return (*after[:1], *carried[1:])
-
-
-_for, _while, _carried = For.steps, While.steps, statements._carried
-FEW_NAMES, FEW_TURNS = 4, 1000
-
-
 def exchanged(results, type_of):
     """Return three results or more with the last two exchanged, if they are of one type."""
     if len(results) < 3 or type_of(results[-1]) != type_of(results[-2]):
@@ -98,12 +50,89 @@ def exchanged(results, type_of):
     return *results[:-2], results[-1], results[-2]
 
 
-def _exchanged(self, condition, env):
-    results = yield from env.region(0 if condition.values else 1, ())
-    return exchanged(results, lambda result: (result.dtype, result.shape))
+def last_two_exchanged(usual, self, condition, env):
+    return exchanged((yield from usual(self, condition, env)), lambda result: (result.dtype, result.shape))
 
 
-def _while_of_few_turns(self, *carried, env):
+IFS = [
+    runs("shorter_row", "LANG-02-08", "keeps of a row what fits the row of the other branch", If, in_the_shorter),
+    runs("always_then", "LANG-02-08", "takes the first block of an if, whatever the condition", If,
+        lambda self, condition, env: env.region(0, ())),
+    runs("both_branches", "LANG-02-08", "executes both blocks of an if", If, both_branches),
+    runs("if_exchanged", "LANG-02.3-23", "exchanges the last two of several names that an if rebinds", If,
+        around(last_two_exchanged)),
+    refuses("else_wanted", "LANG-02.3-23", "wants an else with every if",
+        r"\bif \((?:[^()]|\([^()]*\))*\) \{[^{}]*\}(?! else)"),
+    rewrites("dangling_then", "LANG-02.3-23", "takes the word then before a block", r"(\bif \(\w+\)) then \{", r"\1 {"),
+]  # fmt: skip
+
+
+def counted(start, index):
+    """Return the loop variable at one turn."""
+    return Array(start.dtype, start.values.dtype.type(index))
+
+
+def numbers(start, stop, step):
+    return range(int(start.values), int(stop.values), int(step.values))
+
+
+def counting(change):
+    """Return steps of a for with another start, stop and step."""
+    return around(lambda usual, self, *operands, env: usual(self, *change(*operands[:3]), *operands[3:], env=env))
+
+
+def short_of_the_largest(start, stop, step):
+    last = (1 << 31) - 1 - int(step.values)
+    near = int(step.values) > 1 and int(stop.values) > last
+    return start, counted(stop, last) if near else stop, step
+
+
+def looping(variable=counted, kept=lambda before, after: after, most=None):
+    """Return steps of a for with another variable in a turn, other values kept behind it, or a limit of turns."""
+
+    def steps(self, start, stop, step, *carried, env):
+        for index in islice(numbers(start, stop, step), most):
+            carried = kept(carried, (yield from env.region(0, (variable(start, index), *carried))))
+        return carried
+
+    return steps
+
+
+def no_turn_by_zero(usual, self, start, stop, step, *carried, env):
+    return (yield from usual(self, start, stop, step, *carried, env=env)) if step.values else carried
+
+
+def first_alone(before, after):
+    return *after[:1], *before[1:]
+
+
+FORS = [
+    runs("upwards", "LANG-02-10", "counts up by a negative step", For,
+        counting(lambda start, stop, step: (start, stop, counted(step, abs(int(step.values)))))),
+    runs("at_least_once", "LANG-02-10", "runs the body of an empty for once", For, counting(lambda start, stop, step:
+        (start, stop if numbers(start, stop, step) else counted(stop, int(start.values) + 1), step))),
+    runs("one_value", "LANG-02-10", "carries only the first of several values from turn to turn", For,
+        looping(kept=first_alone)),
+    runs("stuck", "LANG-02.3-24", "leaves the variable of a for at its start", For,
+        looping(variable=lambda start, index: start)),
+    runs("for_few", "LANG-02-10", "runs a for a thousand turns at most", For, looping(most=FEW_TURNS)),
+    instead("few_names", "LANG-02.3-24", "carries four names through a loop", "language.statements._carried",
+        around(lambda usual, scope, body, hidden: usual(scope, body, hidden)[:FEW_NAMES])),
+    runs("short_of_the_largest", "LANG-02.3-27", "ends before a step passes the largest number", For,
+        counting(short_of_the_largest)),
+    runs("zero_step", "LANG-02.3-27", "takes a step of zero for an empty range", For, around(no_turn_by_zero)),
+    rewrites("first_of_two", "LANG-02.3-26", "ignores the second of two names in a for", r"(\bfor \(\w+), ?\w+ in",
+        r"\1 in"),
+    refuses("one_iterator", "LANG-02.3-26", "refuses two names in a for as syntax", r"\bfor \(\w+, ?\w+ in"),
+]  # fmt: skip
+
+
+def without_loops_in_whiles(usual, scope, body, hidden):
+    own = [inner for inner in body.statements if hidden or not isinstance(inner, syntax.For | syntax.While)]
+    return usual(scope, replace(body, statements=tuple(own)), hidden)
+
+
+def while_of_few_turns(self, *carried, env):
     for _ in range(FEW_TURNS):
         (holds,) = yield from env.region(0, carried)
         if not holds.values:
@@ -112,53 +141,15 @@ def _while_of_few_turns(self, *carried, env):
     return carried
 
 
-def _for_of_few_turns(self, start, stop, step, *carried, env):
-    for index in islice(range(int(start.values), int(stop.values), int(step.values)), FEW_TURNS):
-        carried = yield from env.region(0, (counted(start, index), *carried))
-    return carried
+def as_before(usual, self, *carried, env):
+    return first_alone(carried, (yield from usual(self, *carried, env=env)))
 
-
-IFS = [
-    runs("shorter_row", "LANG-02-08", "keeps of a row what fits the row of the other branch", If, _in_the_shorter),
-    runs("always_then", "LANG-02-08", "takes the first block of an if, whatever the condition", If,
-        lambda self, condition, env: env.region(0, ())),
-    runs("both_branches", "LANG-02-08", "executes both blocks of an if", If, both_branches),
-    runs("if_exchanged", "LANG-02.3-23", "exchanges the last two of several names that an if rebinds", If, _exchanged),
-    refuses("else_wanted", "LANG-02.3-23", "wants an else with every if",
-        r"\bif \((?:[^()]|\([^()]*\))*\) \{[^{}]*\}(?! else)"),
-    rewrites("dangling_then", "LANG-02.3-23", "takes the word then before a block", r"(\bif \(\w+\)) then \{", r"\1 {"),
-]  # fmt: skip
-
-FORS = [
-    runs("upwards", "LANG-02-10", "counts up by a negative step", For, _upwards),
-    runs("at_least_once", "LANG-02-10", "runs the body of an empty for once", For, _at_least_once),
-    runs("one_value", "LANG-02-10", "carries only the first of several values from turn to turn", For, _first_only),
-    runs("stuck", "LANG-02.3-24", "leaves the variable of a for at its start", For, _stuck),
-    runs("for_few", "LANG-02-10", "runs a for a thousand turns at most", For, _for_of_few_turns),
-    replaced("LANG-02.3-24", "carries four names through a loop", make,
-        ("language.statements._carried", lambda *arguments, **hidden: _carried(*arguments, **hidden)[:FEW_NAMES]),
-        name="few_names"),
-    runs("short_of_the_largest", "LANG-02.3-27", "ends before a step passes the largest number", For,
-        _short_of_the_largest),
-    runs("zero_step", "LANG-02.3-27", "takes a step of zero for an empty range", For, _no_turn_by_zero),
-    rewrites("first_of_two", "LANG-02.3-26", "ignores the second of two names in a for", r"(\bfor \(\w+), ?\w+ in",
-        r"\1 in"),
-    refuses("one_iterator", "LANG-02.3-26", "refuses two names in a for as syntax", r"\bfor \(\w+, ?\w+ in"),
-]  # fmt: skip
-
-
-def _without_loops_in_whiles(scope, body, hidden):
-    own = [inner for inner in body.statements if hidden or not isinstance(inner, syntax.For | syntax.While)]
-    return _carried(scope, replace(body, statements=tuple(own)), hidden)
-
-
-_carried = statements._carried
 
 WHILES = [
-    replaced("LANG-02-11", "does not carry what a loop in a while assigns", make,
-        ("language.statements._carried", _without_loops_in_whiles), name="loops_in_whiles"),
-    runs("while_few", "LANG-02-11", "runs a while a thousand turns at most", While, _while_of_few_turns),
-    runs("as_before", "LANG-02-11", "hands back only the first of several values of a while", While, _as_before),
+    instead("loops_in_whiles", "LANG-02-11", "does not carry what a loop in a while assigns",
+        "language.statements._carried", around(without_loops_in_whiles)),
+    runs("while_few", "LANG-02-11", "runs a while a thousand turns at most", While, while_of_few_turns),
+    runs("as_before", "LANG-02-11", "hands back only the first of several values of a while", While, around(as_before)),
     refuses("comparison_wanted", "LANG-02.3-25", "wants a comparison as condition of a while",
         r"\bwhile \([^<>=!]*\) \{"),
     refuses("no_while", "LANG-02.3-22", "has if and for only", r"\bwhile \("),
