@@ -1,7 +1,5 @@
 """Fourier transforms by other algorithms, factors, products and scales (language specification, 5.2; AMB-LANG-116)."""
 
-from typing import Any
-
 import numpy as np
 
 from tessera_reference.numerics import arithmetic, fourier
@@ -10,43 +8,20 @@ from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import fold
 
-from .changes import changed
-
-Values = Any
-FFT, TWIDDLES, SCALE = fourier.fft, fourier.twiddles, fourier._scale
+from .changes import around, changed
 
 
-def transform(name, description, *substitutions):
+def transform(name, description, place, substitute):
     """Return a violation of the transforms."""
-    return changed("LANG-05.2-04", name, description, *substitutions)
+    return changed("LANG-05.2-04", name, description, (f"numerics.{place}", substitute))
 
 
-# Factors
-
-
-def factors(name, description, compute):
-    """Return a violation with other factors; `compute` takes the length and the type of their parts."""
-    return transform(name, description, ("numerics.fourier.twiddles", compute))
-
-
-def unrounded(n, component):
-    return TWIDDLES(n, component if component.bits == 64 else _DOUBLE)
-
-
-def by_recurrence(n, component):
-    real, imaginary = TWIDDLES(n, component)
+def by_recurrence(usual, n, component):
+    real, imaginary = usual(n, component)
     turned = [(component.carrier.type(1), component.carrier.type(0))]
     for _ in range(1, n):
         turned.append(arithmetic.product(turned[-1], (real[1], imaginary[1])))
     return np.array([c for c, _ in turned]), np.array([s for _, s in turned])
-
-
-_DOUBLE, _SINGLE = DTYPES["fp64"], DTYPES["complex64"]
-
-FACTORS = [factors("factors_by_recurrence", "multiplies each factor out of the one before", by_recurrence)]
-
-
-# Algorithms
 
 
 def fused_product(x, y):
@@ -59,86 +34,53 @@ def fused_product(x, y):
     return real.astype(np.float32), imaginary.astype(np.float32)
 
 
-def of_one_batch(x, norm="ortho"):
-    result = FFT(x, norm)
+def of_one_batch(usual, x, norm="ortho"):
+    result = usual(x, norm)
     rows = result.values.reshape(-1, result.shape[-1])
     batches = int(np.prod(result.shape[:-2]))
     turned = rows.reshape(-1, batches, result.shape[-1]).swapaxes(0, 1)
     return Array(result.dtype, np.ascontiguousarray(turned).reshape(result.shape))
 
 
-ALGORITHMS = [
-    transform("one_batch", "puts the rows of a batch of batches in another order",
-        ("numerics.fourier.fft", of_one_batch)),
-    transform("folded_transform", "adds the products from left to right", ("numerics.fourier.pairwise", fold)),
-    transform("fused_product", "does not round one of two products", ("numerics.arithmetic.product", fused_product)),
-    transform("no_conjugate", "answers the inverse with the transform", ("numerics.fourier.ifft", FFT)),
-]  # fmt: skip
-
-
-# Floats
-
-
-def of_float(compute):
-    """Return a transform that computes differently for floats."""
-
-    def transformed(x, norm="ortho"):
-        return FFT(x, norm) if x.dtype.kind == "complex" else compute(x, norm)
-
-    return transformed
-
-
-def narrowed(x, norm):
-    wide = FFT(x, norm)
+def narrowed(usual, x, norm="ortho"):
+    wide = usual(x, norm)
+    if x.dtype.kind == "complex":
+        return wide
     parts = (cast(Array(wide.dtype.component, part), x.dtype) for part in arithmetic.parts(wide.values))
     real, imaginary = (cast(part, wide.dtype.component).values for part in parts)
     return Array(wide.dtype, arithmetic.join(real, imaginary))
 
 
-def half(x, norm):
-    found = FFT(x, norm)
-    kept = np.array(found.values)
-    kept[..., x.shape[-1] // 2 + 1 :] = 0
-    return Array(found.dtype, kept)
+TRANSFORMS = [
+    transform("factors_by_recurrence", "multiplies each factor out of the one before", "fourier.twiddles",
+        around(by_recurrence)),
+    transform("one_batch", "puts the rows of a batch of batches in another order", "fourier.fft", around(of_one_batch)),
+    transform("folded_transform", "adds the products from left to right", "fourier.pairwise", fold),
+    transform("fused_product", "does not round one of two products", "arithmetic.product", fused_product),
+    transform("no_conjugate", "answers the inverse with the transform", "fourier.ifft", fourier.fft),
+    transform("complex64_always", "makes complex64 of fp64", "fourier.result_dtype", lambda dtype: DTYPES["complex64"]),
+    transform("narrow_results", "rounds results to the operand's dtype", "fourier.fft", around(narrowed)),
+]  # fmt: skip
 
 
-FLOATS = [
-    transform("complex64_always", "makes complex64 of fp64", ("numerics.fourier.result_dtype", lambda dtype: _SINGLE)),
-    transform("narrow_results", "rounds results to the operand's dtype", ("numerics.fourier.fft", of_float(narrowed))),
-]
-
-
-# Scale
-
-
-def of_rounded_root(n, norm, component):
+def of_rounded_root(usual, n, norm, component):
     if norm != "ortho":
-        return SCALE(n, norm, component)
-    one = component.carrier.type(1)
-    return one / np.sqrt(component.carrier.type(n))
+        return usual(n, norm, component)
+    return component.carrier.type(1) / np.sqrt(component.carrier.type(n))
 
 
-def divided(x, norm="ortho"):
-    plain = FFT(x, "backward").values
-    if norm == "backward":
-        return Array(x.dtype, plain)
-    size = x.values.real.dtype.type(x.shape[-1])
+@np.errstate(all="ignore")
+def divided(usual, x, norm="ortho"):
+    plain = usual(x, "backward").values
+    size = x.values.real.dtype.type(1 if norm == "backward" else x.shape[-1])
     divisor = np.sqrt(size) if norm == "ortho" else size
-    with np.errstate(all="ignore"):
-        return Array(x.dtype, arithmetic.join(plain.real / divisor, plain.imag / divisor))
+    return Array(x.dtype, arithmetic.join(plain.real / divisor, plain.imag / divisor))
 
 
-def unscaled(x, norm="ortho"):
-    return FFT(x, "backward" if norm == "ortho" else norm)
-
-
-def with_exchanged_norms(x, norm="ortho"):
-    exchanged = {"forward": "backward", "backward": "forward"}
-    return FFT(x, exchanged.get(norm, norm))
-
-
+EXCHANGED = {"forward": "backward", "backward": "forward"}
 SCALES = [
-    transform("rounded_root", "rounds sqrt(n) before inverting it", ("numerics.fourier._scale", of_rounded_root)),
-    transform("divided", "divides by sqrt(n)", ("numerics.fourier.fft", divided)),
-    transform("exchanged_norms", "takes forward for backward", ("numerics.fourier.fft", with_exchanged_norms)),
-]
+    transform("rounded_root", "rounds sqrt(n) before inverting it", "fourier._scale", around(of_rounded_root)),
+    transform("divided", "divides by sqrt(n)", "fourier.fft", around(divided)),
+    transform("exchanged_norms", "takes forward for backward", "fourier.fft",
+        around(lambda usual, x, norm="ortho": usual(x, EXCHANGED.get(norm, norm)))),
+]  # fmt: skip

@@ -1,12 +1,9 @@
 """Front ends and machines that confuse or lose function values (language specification, 2.3)."""
 
-from tessera_conformance.strength import replaced
-from tessera_reference.adapter import make
-
-from .changes import nothing
+from .changes import instead, nothing
 from .language_syntax import refuses, rewrites
 
-VALUE, TYPE = "LANG-02.3-51", "LANG-02.3-47"
+VALUE = "LANG-02.3-51"
 
 
 def with_turned_arguments(self, function, *arguments, env):
@@ -18,8 +15,8 @@ VALUES = [
     refuses("passed_functions", VALUE, "refuses a function as an argument", r"\bapply\(\w+, ", "types"),
     rewrites("fixed_functions", VALUE, "keeps the function of the declaration", r"\bg = (next|twice);", ""),
     rewrites("any_function", VALUE, "takes a function of another type", r"= minus;", "= twice;"),
-    replaced(VALUE, "calls with the arguments turned around", make,
-             ("graph.control.CallValue.steps", with_turned_arguments), name="turned_arguments"),
-    replaced(TYPE, "says nothing of what a kernel does not use", make,
-             ("language.modules.FunctionLowering._warn_of_unused", nothing), name="no_warning_of_unused"),
+    instead("turned_arguments", VALUE, "calls with the arguments turned around", "graph.control.CallValue.steps",
+        with_turned_arguments),
+    instead("no_warning_of_unused", "LANG-02.3-47", "says nothing of what a kernel does not use",
+        "language.modules.FunctionLowering._warn_of_unused", nothing),
 ]  # fmt: skip

@@ -4,14 +4,11 @@ import re
 from dataclasses import replace
 from functools import partial
 
-from tessera_conformance.strength import replaced, violates
-from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.adapter import language as adapter
-from tessera_reference.graph import collectives
+from tessera_conformance.strength import replaced
+from tessera_reference.adapter import make
 
+from .changes import around, instead
 from .language_syntax import refuses, rewrites
-
-# Spelling and declarations
 
 SPELLING = [
     rewrites("no_prefix", "LANG-02-05", "takes all_reduce without prefix", r"(?<![\w.])all_reduce\(",
@@ -30,8 +27,6 @@ SPELLING = [
     refuses("no_min", "LANG-05.2-05", "knows sum and max only", r'op="min"', "distributed"),
 ]  # fmt: skip
 
-# Statements
-
 STATEMENTS = [
     rewrites("statement_carried_out", "LANG-02.3-54", "carries a dist statement out and assigns the result",
         r"(?m)^(\s*)(dist\.all_reduce\(X.*;)$", r"\1X = \2"),
@@ -39,18 +34,18 @@ STATEMENTS = [
         r"(?m)^(\s*dist\.\w+\(X).*;$", r'\1, axis=dp, op="sum");'),
 ]  # fmt: skip
 
+
 # Graph IR
 
 
 def shown(name, clause, description, change):
     """Return a violation that changes each function's operations in the reported IR."""
-    show = adapter.function_message
 
-    def function(given):
-        lowered = show(given)
+    def function(usual, given):
+        lowered = usual(given)
         return lowered | {"operations": change(lowered["operations"])}
 
-    return replaced(clause, description, make, ("adapter.language.function_message", function), name=name)
+    return instead(name, clause, description, "adapter.language.function_message", around(function))
 
 
 def without_unused(operations, collective="all_reduce"):
@@ -73,16 +68,11 @@ def late(operations):
     return found[::-1] + [operation for operation in operations if operation not in found]
 
 
-def without(name):
-    def change(operations):
-        return [
-            operation | {"attributes": {key: value for key, value in operation["attributes"].items() if key != name}}
-            if "all_reduce" in operation["name"]
-            else operation
-            for operation in operations
-        ]
-
-    return change
+def without_axis(operations):
+    reduces = [operation["attributes"] for operation in operations if "all_reduce" in operation["name"]]
+    for attributes in reduces:
+        attributes.pop("axis", None)
+    return operations
 
 
 IR = [
@@ -91,45 +81,35 @@ IR = [
     shown("unused", "LANG-15-13", "drops collectives whose result is not used", without_unused),
     shown("merged", "LANG-04-05", "takes one collective for two equal ones", merged),
     *(
-        violation
-        for collective in ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
-        for violation in (
-            shown(f"unused_{collective}", "LANG-04-05", f"drops an unused {collective}",
-                  partial(without_unused, collective=collective)),
-            shown(f"merged_{collective}", "LANG-04-05", f"takes one {collective} for two equal ones",
-                  partial(merged, collective=collective)),
+        shown(f"{name}_{call}", "LANG-04-05", description.format(call), partial(change, collective=call))
+        for call in ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
+        for name, description, change in (
+            ("unused", "drops an unused {}", without_unused),
+            ("merged", "takes one {} for two equal ones", merged),
         )
     ),
     shown("reordered", "LANG-15-13", "exchanges collectives", late),
-    shown("no_axis", "LANG-05.2-05", "shows no axis", without("axis")),
+    shown("no_axis", "LANG-05.2-05", "shows no axis", without_axis),
 ]  # fmt: skip
 
 
-RESIZED = collectives._resized
-
-
-def rounded_down(x, dim, **sizes):
+def rounded_down(usual, x, dim, **sizes):
     extent, parts = x.shape[dim], sizes.get("parts", 1)
     whole = extent - extent % parts if isinstance(extent, int) else extent
-    return RESIZED(replace(x, shape=(*x.shape[:dim], whole, *x.shape[dim:][1:])), dim, **sizes)
+    return usual(replace(x, shape=(*x.shape[:dim], whole, *x.shape[dim:][1:])), dim, **sizes)
 
 
-def going_round(x, dim, **sizes):
-    """Count on from the first dimension behind the last."""
-    return RESIZED(x, dim % x.rank, **sizes)
+def without_unused_collectives(usual, self, *, source, **request):
+    return usual(self, source=re.sub(r"\{ let \w+: [^;]*= dist\.[^;]*; \}", "{ }", source), **request)
 
 
 TYPES = [
-    replaced("LANG-09-02", "drops what is left over of unequal parts", make,
-        ("graph.collectives._resized", rounded_down), name="unequal_parts"),
+    instead("unequal_parts", "LANG-09-02", "drops what is left over of unequal parts", "graph.collectives._resized",
+        around(rounded_down)),
     replaced("LANG-09-02", "counts the dimensions of a collective round", make,
-             ("graph.collectives.require_axis", lambda axis, rank: None),
-             ("graph.collectives._resized", going_round), name="dimensions_go_round"),
+        ("graph.collectives.require_axis", lambda axis, rank: None),
+        ("graph.collectives._resized", around(lambda usual, x, dim, **sizes: usual(x, dim % x.rank, **sizes))),
+        name="dimensions_go_round"),
+    instead("DropsUnusedCollectives", "LANG-15-13", "does not carry out a collective whose result is not used",
+        "adapter.ReferenceAdapter.language_execute_ranks", around(without_unused_collectives)),
 ]  # fmt: skip
-
-
-@violates("LANG-15-13", "does not carry out a collective whose result is not used")
-class DropsUnusedCollectives(ReferenceAdapter):
-    def language_execute_ranks(self, *, source, **request):
-        shorter = re.sub(r"\{ let \w+: [^;]*= dist\.[^;]*; \}", "{ }", source)
-        return super().language_execute_ranks(source=shorter, **request)

@@ -3,34 +3,24 @@
 from dataclasses import replace
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import replaced
-from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.ir.text_reader import FunctionReader
 from tessera_reference.ir.verifier import looser_calls
 
+from .changes import around, instead
 from .verifiers_of_text import misreads, overlooks, turns_down
 
 
-class Terse(ReferenceAdapter):
-    """The reference with diagnostics of Graph IR that lack some fields."""
+def tells_worse(name, clause, description, **fields):
+    """Return a violation whose diagnostics of Graph IR lack some fields."""
 
-    def __init__(self, **fields):
-        super().__init__()
-        self._fields = fields
-
-    def language_verify_ir(self, *, text, **request):
-        """Return the same outcome with poorer diagnostics."""
+    def verify_ir(usual, self, **request):
         try:
-            return super().language_verify_ir(text=text, **request)
+            return usual(self, **request)
         except Refusal as refusal:
-            diagnostics = [replace(entry, **self._fields) for entry in refusal.outcome.diagnostics]
             outcome = refusal.outcome
+            diagnostics = [replace(entry, **fields) for entry in outcome.diagnostics]
             raise Refusal(outcome.code, outcome.phase, outcome.message, diagnostics) from None
 
-
-def tells_worse(name, clause, description, **fields):
-    """Return a violation whose diagnostics lack some fields."""
-    return replaced(clause, description, lambda: Terse(**fields), name=name)
+    return instead(name, clause, description, "adapter.ReferenceAdapter.language_verify_ir", around(verify_ir))
 
 
 DEFINITIONS = [
@@ -99,12 +89,7 @@ CONSTANTS = [
 ]  # fmt: skip
 
 
-def _under_the_profile_of_the_function(reader, *parts):
-    *others, _ = parts
-    return _made(reader, *others, reader.profile)
-
-
-def _without_profiles_of_calls(module, order):
+def without_profiles_of_calls(module, order):
     functions = {}
     for name, function in module.functions.items():
         instructions = tuple(replace(instruction, attributes={}) for instruction in function.body.instructions)
@@ -112,15 +97,15 @@ def _without_profiles_of_calls(module, order):
     return looser_calls(replace(module, functions=functions), order)
 
 
-_made = FunctionReader._made
-
 PROFILES = [
     overlooks("narrow_accumulators", "LANG-11-13", "that an accumulator is narrower than a profile allows", "narrower"),
-    replaced("LANG-11-13", "looks at the profile of the function where an operation in a text has one of its own",
-        make, ("ir.text_reader.FunctionReader._made", _under_the_profile_of_the_function),
-        name="accumulators_of_functions"),
-    replaced("LANG-11-16", "looks at the profile of the function where a call in a text has one of its own", make,
-        ("ir.verifier.looser_calls", _without_profiles_of_calls), name="calls_of_functions"),
+    instead("accumulators_of_functions", "LANG-11-13",
+        "looks at the profile of the function where an operation in a text has one of its own",
+        "ir.text_reader.FunctionReader._made",
+        around(lambda usual, self, *parts: usual(self, *parts[:-1], self.profile))),
+    instead("calls_of_functions", "LANG-11-16",
+        "looks at the profile of the function where a call in a text has one of its own", "ir.verifier.looser_calls",
+        without_profiles_of_calls),
 ]  # fmt: skip
 
 WORDS = [
