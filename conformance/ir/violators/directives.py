@@ -2,8 +2,8 @@
 
 from unittest import mock
 
-from tessera_conformance.strength import replaced, violates
-from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_conformance.strength import replaced
+from tessera_reference.adapter import make
 from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir.types import Tensor
 
@@ -38,26 +38,28 @@ METADATA = [
 ]  # fmt: skip
 
 
-class ReorderedWhere(ReferenceAdapter):
-    """The reference, which adds the terms of a product in descending order in some runs."""
+def reordered_where(condition):
+    """Return an execution that adds the terms of products in descending order in some runs."""
 
-    def language_execute(self, *, source, level="strict", **request):
-        if not self.reorders(source, level):
-            return super().language_execute(source=source, level=level, **request)
-        with mock.patch.object(MatMul, "execute", descending(MatMul.execute)):
-            return super().language_execute(source=source, level=level, **request)
+    def execute(usual, self, *, source, level="strict", **request):
+        product = MatMul.execute
+
+        def turned(node, a, b, env):
+            return product(node, *descending(a, b), env=env)
+
+        with mock.patch.object(MatMul, "execute", turned if condition(source, level) else product):
+            return usual(self, source=source, level=level, **request)
+
+    return around(execute)
 
 
-@violates("LANG-02.3-79", "adds the terms of a scheduled product in another order")
-class ReorderedWhenScheduled(ReorderedWhere):
-    def reorders(self, source, level):
-        return "schedule." in source
-
-
-@violates("LANG-02-07", "lets a fast function or run win over a numerics statement")
-class OutermostWins(ReorderedWhere):
-    def reorders(self, source, level):
-        return level == "fast" or "numerics_profile=fast" in source
+REORDERED = [
+    instead("ReorderedWhenScheduled", "LANG-02.3-79", "adds the terms of a scheduled product in another order",
+        "adapter.ReferenceAdapter.language_execute", reordered_where(lambda source, level: "schedule." in source)),
+    instead("OutermostWins", "LANG-02-07", "lets a fast function or run win over a numerics statement",
+        "adapter.ReferenceAdapter.language_execute",
+        reordered_where(lambda source, level: level == "fast" or "numerics_profile=fast" in source)),
+]  # fmt: skip
 
 
 # Annotations

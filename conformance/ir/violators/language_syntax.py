@@ -10,38 +10,17 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.protocol import Diagnostic
 from tessera_conformance.strength import replaced
-from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.language import values
-from tessera_reference.language.parser import Lexer
+from tessera_reference.adapter import make
 
+from .changes import around, instead
 
-class FilteredAdapter(ReferenceAdapter):
-    """The reference on the source that `read` returns."""
-
-    def __init__(self, read):
-        super().__init__()
-        self._read = read
-
-    def language_parse(self, *, source):
-        """Return the declarations of the text as read."""
-        return super().language_parse(source=self._read(source))
-
-    def language_verify(self, *, source):
-        """Return the warnings of the text as read."""
-        return super().language_verify(source=self._read(source))
-
-    def language_lower(self, *, source, to, **request):
-        """Return the IR of the text as read."""
-        return super().language_lower(source=self._read(source), to=to, **request)
-
-    def language_execute(self, *, source, **request):
-        """Return the results of the text as read."""
-        return super().language_execute(source=self._read(source), **request)
+READERS = tuple(f"adapter.ReferenceAdapter.language_{name}" for name in ("parse", "verify", "lower", "execute"))
 
 
 def filtered(name, clause, description, read):
     """Return a violation that reads its source through a filter."""
-    return replaced(clause, description, lambda: FilteredAdapter(read), name=name)
+    reads = around(lambda usual, self, *, source, **request: usual(self, source=read(source), **request))
+    return replaced(clause, description, make, *((place, reads) for place in READERS), name=name)
 
 
 def rewrites(name, clause, description, pattern, by):
@@ -64,25 +43,17 @@ def refuses(name, clause, description, pattern, category="syntax"):
 
 
 WORDS = [
-    rewrites(
-        f"{word}_as_a_name",
-        f"LANG-02.1-{number:02}",
-        f"does not reserve the word {word}",
-        rf"(\blet |\bfunc |\bmodule |\breturn |\()({word})(?![.\w])",
-        r"\1\2_",
-    )
+    rewrites(f"{word}_as_a_name", f"LANG-02.1-{number:02}", f"does not reserve the word {word}",
+        rf"(\blet |\bfunc |\bmodule |\breturn |\()({word})(?![.\w])", r"\1\2_")
     for number, word in enumerate(RESERVED, start=8)
-]
-
-TOKENS, FLOATING = Lexer.__iter__, values.floating
-FEW_DIGITS = 20
+]  # fmt: skip
 
 
 def of_length(length):
     """Return a lexer that cuts names to so many characters."""
 
-    def tokens(self):
-        for token in TOKENS(self):
+    def tokens(usual, self):
+        for token in usual(self):
             if token.type == "IDENT":
                 token.value = token.value[:length]
             yield token
@@ -90,12 +61,11 @@ def of_length(length):
     return tokens
 
 
-def of_few_digits(text, negative, dtype):
-    """Read at most so many digits after the point."""
+def of_few_digits(usual, text, negative, dtype):
+    """Read at most 20 digits after the point."""
     whole, point, rest = text.partition(".")
-    digits = re.match("[0-9]*", rest)
-    assert digits is not None
-    return FLOATING(whole + point + digits[0][:FEW_DIGITS] + rest[digits.end() :], negative, dtype)
+    digits = re.match("[0-9]*", rest)[0]
+    return usual(whole + point + digits[:20] + rest[len(digits) :], negative, dtype)
 
 
 LEXER = [
@@ -121,12 +91,12 @@ LEXER = [
     rewrites("carriage_returns", "LANG-02.1-06", "takes a carriage return before a newline for the newline",
              r"\r\n", "\r"),
     *(
-        replaced("LANG-02.1-01", f"tells names apart by {length} characters", make,
-                 ("language.parser.Lexer.__iter__", of_length(length)), name=f"names_of_{length}")
+        instead(f"names_of_{length}", "LANG-02.1-01", f"tells names apart by {length} characters",
+            "language.parser.Lexer.__iter__", around(of_length(length)))
         for length in (63, 255)
     ),
-    replaced("LANG-02.1-03", "reads 20 digits behind the point of a literal", make,
-             ("language.values.floating", of_few_digits), name="digits"),
+    instead("digits", "LANG-02.1-03", "reads 20 digits behind the point of a literal", "language.values.floating",
+        around(of_few_digits)),
 ]  # fmt: skip
 
 TYPES = [
@@ -141,17 +111,12 @@ TYPES = [
     refuses("no_row_major", "LANG-02.3-40", "does not know row_major", r"layout=row_major", "layouts"),
     refuses("no_col_major", "LANG-02.3-81", "does not know col_major", r"layout=col_major", "layouts"),
     refuses("no_blocked", "LANG-02.3-82", "does not know blocked", r"layout=blocked", "layouts"),
-    rewrites(
-        "comma_before_layout",
-        "LANG-02.3-56",
-        "takes a comma before the layout",
-        r"(tensor<[^>;]*), layout",
-        r"\1; layout",
-    ),
+    rewrites("comma_before_layout", "LANG-02.3-56", "takes a comma before the layout", r"(tensor<[^>;]*), layout",
+        r"\1; layout"),
     refuses("scalar_results", "LANG-02.3-78", "knows scalar types for parameters only", r"-> (?!tensor)\w", "types"),
     rewrites("rank_zero", "LANG-03.1-02", "takes a tensor without dimensions", r"tensor<(fp32)>", r"\1"),
     rewrites("any_rank", "LANG-11-02", "takes a star for any number of dimensions", r"tensor<\*x", "tensor<1x"),
-]
+]  # fmt: skip
 
 GRAMMAR = [
     refuses("one_module", "LANG-02.3-01", "takes one module only", r"\}\s*module "),
