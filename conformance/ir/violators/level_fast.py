@@ -8,50 +8,74 @@ from functools import partial
 
 import numpy as np
 
-from tessera_reference.numerics import elementary, reductions
+from tessera_reference.numerics import arithmetic, elementary, reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.rounding import round_operand, round_to
+from tessera_reference.numerics.trees import FOLD
 
-from .levels import LONG, MATMUL, breaking, flushing_multiply, function, in_own_type, long_sums, products, steps_off
+from ..variants.declared_arithmetic import DeclaredArithmetic
+from .changes import around
+from .levels import EXP, MATMUL, SUMS, breaking, exponential, products, steps_off
 
 fast = partial(breaking, "fast")
 
-
-def shortened(a):
-    """Return fp32 operands with ten fraction bits."""
-    return Array(a.dtype, round_operand(a.values)) if a.dtype.name == "fp32" else a
+LONG = 256
+"""So many terms that the bound of any order no longer tells one rounding from another."""
 
 
-def tf32_product(least, a, b, out):
-    """Return a product in tf32 instead of fp32, for at least so many terms."""
-    return MATMUL(shortened(a), shortened(b), out) if a.shape[-1] >= least else MATMUL(a, b, out)
+def in_tf32(least):
+    """Return products in tf32 instead of fp32, for at least so many terms."""
+
+    def product(usual, a, b, out):
+        if a.dtype.name == "fp32" and a.shape[-1] >= least:
+            a, b = (Array(x.dtype, round_operand(x.values)) for x in (a, b))
+        return usual(a, b, out)
+
+    return products(product)
 
 
-def without_tail(a, b, out):
-    used = a.shape[-1] - (1 if a.shape[-1] % 4 else 0)
-    return MATMUL(Array(a.dtype, a.values[..., :used]), Array(b.dtype, b.values[..., :used, :]), out)
+def in_own_type(name):
+    """Return products of one dtype that accumulate in it."""
+    return products(lambda usual, a, b, out: usual(a, b, out, accumulator=a.dtype if a.dtype.name == name else None))
 
 
+@np.errstate(all="ignore")
 def unshifted_softmax(self, x, env):
-    with np.errstate(all="ignore"):
-        values = np.moveaxis(x.values, self.axis, -1)
-        powers = elementary.exp(values, x.dtype.accumulator)
-        result = round_to(powers / reductions.add_up(powers, -1, None, x.dtype.accumulator)[..., None], x.dtype)
-        return Array(x.dtype, np.moveaxis(result, -1, self.axis))
+    values = np.moveaxis(x.values, self.axis, -1)
+    powers = elementary.exp(values, x.dtype.accumulator)
+    result = round_to(powers / reductions.add_up(powers, -1, None, x.dtype.accumulator)[..., None], x.dtype)
+    return Array(x.dtype, np.moveaxis(result, -1, self.axis))
+
+
+def truncated_sums(usual, values, axis, tree, model, node, neutral):
+    """Add 256 terms or more from left to right, every addition truncated."""
+    if tree is None and node == model.add and values.shape[axis] >= LONG and model.accumulator.kind == "float":
+        tree, model = FOLD, DeclaredArithmetic(model.accumulator, rounding="toward_zero")
+        node = model.add
+    return usual(values, axis, tree, model, node, neutral)
+
+
+def flushing_multiply(a, b):
+    found = arithmetic.multiply(a, b)
+    if a.dtype.kind != "float":
+        return found
+    zeros = np.copysign(found.values.dtype.type(0), found.values)
+    return Array(a.dtype, np.where(np.abs(found.values) < a.dtype.min_normal, zeros, found.values))
 
 
 QUICK = [
-    fast("LANG-05.2-02", "tf32", "multiplies in tf32 where fp32 was asked for", products(partial(tf32_product, 0))),
+    fast("LANG-05.2-02", "tf32", "multiplies in tf32 where fp32 was asked for", MATMUL, in_tf32(0)),
     fast("LANG-10-08", "tf32_in_long_products",
-        "multiplies in tf32 where terms are many, which only the statistics of the errors show",
-        products(partial(tf32_product, LONG))),
-    fast("LANG-15-05", "bf16_accumulator", "sums bf16 products in bf16", products(partial(in_own_type, "bf16"))),
-    fast("LANG-15-04", "fp16_accumulator", "sums fp16 products in fp16", products(partial(in_own_type, "fp16"))),
-    fast("LANG-10-03", "unstable_softmax", "forgets to subtract the maximum",
-        lambda: [("graph.reductions.Softmax.execute", unshifted_softmax)]),
+        "multiplies in tf32 where terms are many, which only the statistics of the errors show", MATMUL, in_tf32(LONG)),
+    fast("LANG-15-05", "bf16_accumulator", "sums bf16 products in bf16", MATMUL, in_own_type("bf16")),
+    fast("LANG-15-04", "fp16_accumulator", "sums fp16 products in fp16", MATMUL, in_own_type("fp16")),
+    fast("LANG-10-03", "unstable_softmax", "forgets to subtract the maximum", "graph.reductions.Softmax.execute",
+        unshifted_softmax),
     fast("LANG-10-08", "truncated_sums",
-        "truncates every addition of long sums, which only the variance of the errors shows", long_sums("toward_zero")),
-    fast("LANG-10-08", "far_off", "has an exponential that is 64 units off",
-        function(lambda x, found, kind: steps_off(64, found, kind)), functions={}),
-    fast("LANG-02.3-63", "flushed_fp8", "flushes subnormal products of fp8 too", flushing_multiply),
+        "truncates every addition of long sums, which only the variance of the errors shows", SUMS,
+        around(truncated_sums)),
+    fast("LANG-10-08", "far_off", "has an exponential that is 64 units off", EXP,
+        exponential(lambda x, found, kind: steps_off(64, found, kind)), {}),
+    fast("LANG-02.3-63", "flushed_fp8", "flushes subnormal products of fp8 too", "graph.elementwise.Multiply.compute",
+        staticmethod(flushing_multiply)),
 ]  # fmt: skip

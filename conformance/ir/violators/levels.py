@@ -3,39 +3,27 @@
 The reference conforms to every level, so each is the reference with a lower claim and one change.
 """
 
-import sys
 from functools import partial
 from itertools import count
 
 import numpy as np
 
-from tessera_conformance.strength import Violation, violates
-from tessera_conformance.strength.violation import substituted
+from tessera_conformance.strength import Around, replaced
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.numerics import arithmetic, elementary, reductions
-from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.elementary import FUNCTIONS
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.numerics.rounding import cast
-from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
+from tessera_reference.numerics.trees import PAIRWISE, Tree
 
 from ..variants.declared_arithmetic import DeclaredArithmetic
-
-GRAPH_MATMUL = sys.modules["tessera_reference.graph.reductions"]
-GRAPH_CAST = sys.modules["tessera_reference.graph.elementwise"]
-MATMUL = GRAPH_MATMUL.matmul
-MODEL, OVER_TREE = reductions._model, reductions._over_tree
-FUNCTIONS = elementary.FUNCTIONS
-
-LONG = 256
-"""So many terms that the bound of any order no longer tells one rounding from another."""
+from .changes import around
 
 
 class Claiming(ReferenceAdapter):
     """The reference with another claim."""
 
-    def __init__(self, level, functions=None):
+    def __init__(self, level, functions):
         super().__init__()
-        self.claim = {"level": level} | ({} if functions is None else {"functions": dict(functions)})
+        self.claim = {"level": level} | ({} if functions is None else {"functions": functions})
 
     def hello(self):
         """Identity and claims."""
@@ -43,119 +31,70 @@ class Claiming(ReferenceAdapter):
         return message | {"arithmetic": message["arithmetic"] | self.claim}
 
 
-class Deterministic(Claiming):
-    """The reference at the level deterministic."""
-
-    def __init__(self):
-        super().__init__("deterministic")
-
-
-def breaking(level, clause, name, description, substitutions, functions=None):
-    """Return a violation at a level; substitutes are made anew each time, since some of them remember calls."""
-    return Violation(
-        name, clause, description, lambda: substituted(partial(Claiming, level, functions), substitutions())
-    )
+def breaking(level, clause, name, description, place, substitute, functions=None):
+    """Return a violation at a level, which may claim errors of functions."""
+    return replaced(clause, description, partial(Claiming, level, functions), (place, substitute), name=name)
 
 
 deterministic = partial(breaking, "deterministic")
-
-
-# Orders and nodes
+MATMUL, EXP, SUMS = "graph.reductions.matmul", "numerics.elementary.FUNCTIONS", "numerics.reductions._over_tree"
 
 
 def products(change):
-    """Return substitutions that compute products of floats differently."""
+    """Return a product that differs for floats; `change` takes the usual one, the operands and the result's dtype."""
 
-    def product(a, b, out=None, **arguments):
-        usual = a.dtype.kind != "float" or a.shape[-1] == 0
+    def product(usual, a, b, out=None, **arguments):
+        plain = a.dtype.kind == "float" and a.shape[-1] > 0
         stated = arguments.get("accumulator") not in (None, a.dtype.accumulator)
-        return MATMUL(a, b, out, **arguments) if usual or stated else change(a, b, out)
+        return change(usual, a, b, out) if plain and not stated else usual(a, b, out, **arguments)
 
-    return lambda: [(GRAPH_MATMUL, "matmul", product)]
-
-
-def nodes(**changes):
-    """Return substitutions whose nodes compute sums of floats differently."""
-
-    def model(operation, x, given, *kinds):
-        usual = MODEL(operation, x, given, *kinds)
-        return usual if x.dtype.kind != "float" else DeclaredArithmetic(**{"accumulator": usual.accumulator} | changes)
-
-    return lambda: [("numerics.reductions._model", model)]
+    return around(product)
 
 
-def orders(choose):
-    """Return substitutions with another order of sums, which may depend on the number of terms and on earlier calls."""
-
-    def substitutions():
-        calls = count()
-
-        def over_tree(values, axis, tree, *rest):
-            terms = values.shape[axis]
-            return OVER_TREE(values, axis, tree or (choose(terms, next(calls)) if terms else None), *rest)
-
-        return [("numerics.reductions._over_tree", over_tree)]
-
-    return substitutions
+def fused(usual, a, b, out):
+    return usual(a, b, out, arithmetic=DeclaredArithmetic(accumulator=a.dtype.accumulator, product="fused"))
 
 
-def long_sums(rounding):
-    """Return substitutions that add 256 terms or more from left to right, every addition rounded to one side."""
+def with_a_seventh_call(usual):
+    calls = count()
 
-    def over_tree(values, axis, tree, model, node, neutral):
-        if tree is None and node == model.add and values.shape[axis] >= LONG and model.accumulator.kind == "float":
-            tree, model = FOLD, DeclaredArithmetic(model.accumulator, rounding=rounding)
-            node = model.add
-        return OVER_TREE(values, axis, tree, model, node, neutral)
+    def over_tree(values, axis, tree, *rest):
+        if tree is None and values.shape[axis]:
+            tree = Tree.ring(1) if next(calls) % 7 == 6 else PAIRWISE
+        return usual(values, axis, tree, *rest)
 
-    return lambda: [("numerics.reductions._over_tree", over_tree)]
-
-
-def with_node(a, b, out, **changes):
-    return MATMUL(a, b, out, arithmetic=DeclaredArithmetic(**{"accumulator": a.dtype.accumulator} | changes))
+    return over_tree
 
 
-def narrow_in(accumulator, a, b, out):
-    return MATMUL(a, b, out, accumulator=dtype(accumulator) if a.dtype.is_narrow else None)
-
-
-def in_own_type(name, a, b, out):
-    """Accumulate a product of one dtype in that dtype."""
-    return MATMUL(a, b, out, accumulator=a.dtype if a.dtype.name == name else None)
+def ranks_differ(usual, self, *, inputs, op, **rest):
+    outputs = usual(self, inputs=inputs, op=op, **rest)["outputs"]
+    outputs[1:2] = usual(self, inputs=inputs[::-1], op=op, **rest)["outputs"][1:2]
+    return {"outputs": outputs}
 
 
 ORDERS = [
-    deterministic("LANG-10-05", "reordered_products", "adds products along another tree than declared",
-        products(lambda a, b, out: MATMUL(a, b, out, tree=PAIRWISE))),
-    deterministic("LANG-10-05", "fused_products", "does not round products, and says that it does",
-        products(partial(with_node, product="fused"))),
-    deterministic("LANG-10-02", "other_accumulator", "sums narrow products in fp64, and says fp32",
-        products(partial(narrow_in, "fp64"))),
-    deterministic("RT-06-04", "seventh_call", "takes another tree on every seventh call",
-        orders(lambda terms, call: Tree.ring(1) if call % 7 == 6 else PAIRWISE)),
+    deterministic("LANG-10-05", "reordered_products", "adds products along another tree than declared", MATMUL,
+        products(lambda usual, a, b, out: usual(a, b, out, tree=PAIRWISE))),
+    deterministic("LANG-10-05", "fused_products", "does not round products, and says that it does", MATMUL,
+        products(fused)),
+    deterministic("LANG-10-02", "other_accumulator", "sums narrow products in fp64, and says fp32", MATMUL,
+        products(lambda usual, a, b, out: usual(a, b, out, accumulator=dtype("fp64") if a.dtype.is_narrow else None))),
+    deterministic("RT-06-04", "seventh_call", "takes another tree on every seventh call", SUMS,
+        Around(with_a_seventh_call)),
+    deterministic("LANG-15-10", "RanksDiffer", "gives the second rank the sum in another order",
+        "adapter.ReferenceAdapter.collectives_all_reduce", around(ranks_differ)),
 ]  # fmt: skip
 
 
-@violates("LANG-15-10", "gives the second rank the sum in another order")
-class RanksDiffer(Deterministic):
-    def collectives_all_reduce(self, *, inputs, op, **rest):
-        outputs = super().collectives_all_reduce(inputs=inputs, op=op, **rest)["outputs"]
-        outputs[1:2] = super().collectives_all_reduce(inputs=inputs[::-1], op=op, **rest)["outputs"][1:2]
-        return {"outputs": outputs}
+def exponential(change):
+    """Return functions with other results of exp; `change` takes its operands, the right results and their dtype."""
 
+    @np.errstate(all="ignore")
+    def changed(exact, values, kind, overflow="saturate"):
+        found = exact(values, kind, overflow)
+        return np.where(np.isfinite(found), change(values, found, kind), found)
 
-# Functions and operators
-
-
-def function(change):
-    """Return substitutions that change results of exp; `change` takes its operands and the right result."""
-
-    def changed(values, kind, overflow="saturate"):
-        found = FUNCTIONS["exp"](values, kind, overflow)
-        with np.errstate(all="ignore"):
-            return np.where(np.isfinite(found), change(values, found, kind), found)
-
-    return lambda: [("numerics.elementary.FUNCTIONS", {**FUNCTIONS, "exp": changed})]
+    return Around(lambda functions: {**functions, "exp": partial(changed, functions["exp"])})
 
 
 def steps_off(number, found, kind):
@@ -166,32 +105,13 @@ def steps_off(number, found, kind):
     return np.where(whole > number, (whole - number).view(found.dtype), found)
 
 
-def flushing_multiply():
-    def multiply(a, b):
-        found = arithmetic.multiply(a, b)
-        if a.dtype.kind != "float":
-            return found
-        zeros = np.copysign(found.values.dtype.type(0), found.values)
-        return Array(a.dtype, np.where(np.abs(found.values) < a.dtype.min_normal, zeros, found.values))
-
-    return [("graph.elementwise.Multiply.compute", staticmethod(multiply))]
-
-
-def cast_twice(x, kind, overflow="saturate"):
-    if x.dtype.name == "fp64" and kind.is_narrow:
-        x = cast(x, dtype("fp32"))
-    return cast(x, kind, overflow)
-
-
-ONE_UNIT = {**dict.fromkeys(FUNCTIONS, 0.5), "exp": 1.0}
-TWO_UNITS = {**dict.fromkeys(FUNCTIONS, 0.5), "exp": 2.0}
-THREE_UNITS = {**dict.fromkeys(FUNCTIONS, 0.5), "exp": 3.0}
+ONE_UNIT, TWO_UNITS = ({**dict.fromkeys(FUNCTIONS, 0.5), "exp": units} for units in (1.0, 2.0))
 
 APPROXIMATIONS = [
-    deterministic("LANG-10-07", "less_accurate", "has an exponential two units off, and says one",
-        function(lambda x, found, kind: steps_off(2, found, kind)), functions=ONE_UNIT),
+    deterministic("LANG-10-07", "less_accurate", "has an exponential two units off, and says one", EXP,
+        exponential(lambda x, found, kind: steps_off(2, found, kind)), ONE_UNIT),
     deterministic("LANG-10-07", "large_tensors", "takes another exponential for tensors of more than 2,048 elements",
-        function(lambda values, found, kind: steps_off(int(found.size > 2048), found, kind)), functions=TWO_UNITS),
-    deterministic("LANG-02-04", "special_values", "has an exponential of minus infinity that is not zero",
-        function(lambda x, found, kind: np.where(np.isneginf(x), kind.min_normal, found)), functions=ONE_UNIT),
+        EXP, exponential(lambda values, found, kind: steps_off(int(found.size > 2048), found, kind)), TWO_UNITS),
+    deterministic("LANG-02-04", "special_values", "has an exponential of minus infinity that is not zero", EXP,
+        exponential(lambda x, found, kind: np.where(np.isneginf(x), kind.min_normal, found)), ONE_UNIT),
 ]  # fmt: skip
