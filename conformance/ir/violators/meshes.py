@@ -1,11 +1,9 @@
 """Front ends with one rule of meshes changed: form, type or scope (sections 2.3, 5, 9)."""
 
-from tessera_conformance.strength import replaced
-from tessera_reference.adapter import make
-from tessera_reference.graph.execution import Group
+from tessera_conformance.strength import Around
 from tessera_reference.ir.types import Mesh, Shard
-from tessera_reference.language import modules
 
+from .changes import around, instead
 from .language_syntax import filtered, refuses, rewrites
 
 DECLARATIONS = [
@@ -30,36 +28,26 @@ def of_any_lengths(type_):
     return Mesh(type_.axes, shape[: len(type_.axes)])
 
 
-def with_repeated_axes(type_):
+def with_repeated_axes(usual, type_):
     if len(type_.axes) == len(set(type_.axes)):
-        return USUAL_MESH(type_)
+        return usual(type_)
     return Mesh(tuple(f"{axis}{place}" for place, axis in enumerate(type_.axes)), (1,) * len(type_.axes))
 
 
-USUAL_MESH = modules.resolve_mesh
-
-
-def column_major(name, mesh, axis, rank):
-    turned = Mesh(mesh.axes[::-1], mesh.shape[::-1])
-    return USUAL_GROUP(name, turned, axis, rank)
-
-
-USUAL_GROUP = Group.of
-
-
-def resolving(name, clause, description, resolve):
-    """Return a violation that resolves mesh declarations to another mesh."""
-    return replaced(clause, description, make, ("language.modules.resolve_mesh", resolve), name=name)
+def column_major(usual):
+    return staticmethod(lambda name, mesh, *place: usual(name, Mesh(mesh.axes[::-1], mesh.shape[::-1]), *place))
 
 
 TYPES = [
-    resolving("any_lengths", "LANG-09-01", "fills missing extents of a mesh up", of_any_lengths),
-    resolving("repeated_axes", "LANG-09-01", "takes a mesh with an axis twice", with_repeated_axes),
-    replaced("LANG-09-01", "counts ranks with the first axis fastest", make,
-        ("graph.execution.Group.of", staticmethod(column_major)), name="column_major_ranks"),
-    replaced("LANG-05.1-02", "lists the axes of its mesh types in alphabetical order", make, ("ir.types.Mesh.__str__",
+    instead("any_lengths", "LANG-09-01", "fills missing extents of a mesh up", "language.modules.resolve_mesh",
+        of_any_lengths),
+    instead("repeated_axes", "LANG-09-01", "takes a mesh with an axis twice", "language.modules.resolve_mesh",
+        around(with_repeated_axes)),
+    instead("column_major_ranks", "LANG-09-01", "counts ranks with the first axis fastest", "graph.execution.Group.of",
+        Around(column_major)),
+    instead("mesh_type_of_sorted_axes", "LANG-05.1-02", "lists the axes of its mesh types in alphabetical order",
+        "ir.types.Mesh.__str__",
         lambda self: f"mesh<axes=[{', '.join(sorted(self.axes, reverse=True))}], shape={list(self.shape)}>"),
-        name="mesh_type_of_sorted_axes"),
 ]  # fmt: skip
 
 
@@ -71,8 +59,8 @@ def unknown_axes_of_one(meshes, axis, mesh):
 
 
 AXES = [
-    replaced("LANG-05.4-04", "takes an axis of no mesh for one of a single rank", make,
-        ("language.expressions.ranks_along", unknown_axes_of_one), name="axis_of_no_mesh"),
+    instead("axis_of_no_mesh", "LANG-05.4-04", "takes an axis of no mesh for one of a single rank",
+        "language.expressions.ranks_along", unknown_axes_of_one),
     rewrites("unknown_axis", "LANG-05.4-04", "takes the first axis for one that the mesh lacks",
         r"axis=\"?(pp|d|dpp|g|mesh|meshes)\b\"?", "axis=dp"),
     rewrites("axes_of_any_case", "LANG-05.4-04", "takes DP for dp", r'axis=("?)DP', r"axis=\1dp"),
