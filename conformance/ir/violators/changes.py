@@ -63,5 +63,5 @@ def around(change: Callable[..., Any]) -> Around:
     return Around(lambda usual: lambda *arguments, **named: change(usual, *arguments, **named))
 
 
-def nothing(*arguments: Any) -> None:
+def nothing(*arguments: Any, **named: Any) -> None:
     """Accept everything."""
