@@ -11,15 +11,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tessera_reference.numerics import arithmetic, array, kernels, matmul_kernel, rounding, ziv
+from tessera_reference.numerics import arithmetic, array, kernels, rounding, ziv
 from tessera_reference.numerics.arithmetic import larger, largest
 from tessera_reference.numerics.array import Array, decode
 from tessera_reference.numerics.elementary import FUNCTIONS, exp, exponential, logarithm, roots, trigonometric
 from tessera_reference.numerics.environment import check_environment
 from tessera_reference.numerics.errors import UnsuitableEnvironment
 from tessera_reference.numerics.formats import DTYPES, dtype
+from tessera_reference.numerics.kernels import left_fold_product
 from tessera_reference.numerics.matmul import matmul
-from tessera_reference.numerics.matmul_kernel import left_fold_product
 from tessera_reference.numerics.rounding import round_operand, round_to
 from tessera_reference.numerics.trees import fold, pairwise
 from tessera_reference.numerics.ziv import Approximation, Definition, correctly_rounded
@@ -208,7 +208,7 @@ def at_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products take the accelerated path too."""
     if importlib.util.find_spec("llvmlite") is None:
         pytest.skip("llvmlite is not installed: pip install 'tessera-conformance[kernels]'")
-    monkeypatch.setattr(matmul_kernel, "_WORTHWHILE", 0)
+    monkeypatch.setattr(kernels, "_WORTHWHILE_PRODUCTS", 0)
 
 
 accelerated = pytest.mark.usefixtures("at_every_size")
@@ -348,7 +348,7 @@ def test_operands_in_any_memory_order(rng):
 
 
 def test_it_stands_aside_for_few_products_and_complex_ones(monkeypatch):
-    monkeypatch.setattr(matmul_kernel, "_products", 0)
+    monkeypatch.setattr(kernels, "_products", 0)
     for carrier, size in (("float32", 8), ("complex64", 200)):
         square = np.ones((size, size), carrier)
         assert left_fold_product(square, square, square) is None
@@ -356,8 +356,8 @@ def test_it_stands_aside_for_few_products_and_complex_ones(monkeypatch):
 
 @accelerated
 def test_many_small_products_are_worth_compiling(monkeypatch):
-    monkeypatch.setattr(matmul_kernel, "_products", 0)
-    monkeypatch.setattr(matmul_kernel, "_WORTHWHILE", 3 * 8**3)
+    monkeypatch.setattr(kernels, "_products", 0)
+    monkeypatch.setattr(kernels, "_WORTHWHILE_PRODUCTS", 3 * 8**3)
     square = np.ones((8, 8), np.float32)
     assert [left_fold_product(square, square, square) is None for _ in range(4)] == [True, True, False, False]
 
@@ -370,7 +370,7 @@ def test_the_environment_can_forbid_it(monkeypatch):
 
 def test_it_stands_aside_without_llvmlite(monkeypatch):
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
-    assert matmul_kernel._compiled.__wrapped__(np.dtype("float32")) is None
+    assert kernels._compiled_fold.__wrapped__(np.dtype("float32")) is None
 
 
 def test_a_fused_multiply_add_would_be_noticed():
@@ -381,9 +381,9 @@ def test_a_fused_multiply_add_would_be_noticed():
         total[...] = plain(left, right, total)
 
     for carrier in (np.dtype("float32"), np.dtype("float64")):
-        assert matmul_kernel._rounds_products(rounding, carrier)
+        assert kernels._rounds_products(rounding, carrier)
         if carrier == np.float32:  # the long double of some machines is a float64
-            assert not matmul_kernel._rounds_products(fused, carrier)
+            assert not kernels._rounds_products(fused, carrier)
 
 
 @accelerated

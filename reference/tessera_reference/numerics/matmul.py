@@ -2,7 +2,7 @@
 
 Language spec sections 5, 10 and 15; reference arithmetic ("matmul"). It is a left fold over k from +0, or from a C
 operand. Each product and each sum is rounded to the accumulator, and the result once more. The tree, the accumulator
-and the arithmetic of a node are parameters. The plain fold below is the definition; `matmul_kernel` may be faster.
+and the arithmetic of a node are parameters. The plain fold below is the definition; `kernels` has a faster one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from . import arithmetic as complex_numbers
 from .array import Array
 from .errors import DTypeMismatch, InvalidArgument, ShapeMismatch, require_room
 from .formats import DType, UnsupportedDType
-from .matmul_kernel import left_fold_product
+from .kernels import left_fold_product
 from .node_arithmetic import NodeArithmetic
 from .rounding import cast, round_operand
 from .trees import FOLD, Tree
