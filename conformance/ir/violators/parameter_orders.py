@@ -1,55 +1,37 @@
 """Entries that are right for one scalar and wrong for several, and wrongly hidden metadata (section 16)."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
 
-from tessera_conformance.strength import Violation, replaced
-from tessera_conformance.tensors import Tensor
-from tessera_reference.adapter import ReferenceAdapter
-
+from .changes import answers
 from .target_emission import reads, tells
 from .verifiers_of_text import overlooks, turns_down
 
-Inputs = dict[str, Tensor]
 
+def exchanging(name, clause, description, change):
+    """Return a violation that exchanges scalars of kernels at Target IR; `change` takes inputs and names of scalars."""
 
-class Exchanging(ReferenceAdapter):
-    """The reference with exchanged values of scalars for kernels at Target IR."""
-
-    def __init__(self, change: Callable[[Inputs, list[str]], None]) -> None:
-        super().__init__()
-        self.change = change
-
-    def language_execute(self, *, inputs: Mapping[str, Tensor], at: str = "graph", **request: Any) -> dict[str, Any]:
-        """Return the results of a function."""
+    def execute(usual, self, *, inputs, at="graph", **request):
         given = dict(inputs)
         declared = re.findall(r"(\w+): (?:int|fp)\d+", request["source"].split("{")[1])
-        scalars = [name for name in declared if name in given]
         if at == "target":
-            self.change(given, scalars)
-        return super().language_execute(inputs=given, at=at, **request)
+            change(given, [name for name in declared if name in given])
+        return usual(self, inputs=given, at=at, **request)
+
+    return answers(name, clause, description, "language_execute", execute)
 
 
-def by_name(given: Inputs, scalars: list[str]) -> None:
+def by_name(given, scalars):
     for kind in {given[name].dtype for name in scalars}:
         same = [name for name in scalars if given[name].dtype == kind]
         given.update(zip(same, [given[name] for name in sorted(same)], strict=True))
 
 
-def last_twice(given: Inputs, scalars: list[str]) -> None:
+def last_twice(given, scalars):
     if len(scalars) > 2 and given[scalars[-2]].dtype == given[scalars[-1]].dtype:
         given[scalars[-2]] = given[scalars[-1]]
 
 
-def exchanging(name: str, clause: str, description: str, change: Callable[[Inputs, list[str]], None]) -> Violation:
-    """Return a violation that exchanges scalars of kernels."""
-    return replaced(clause, description, lambda: Exchanging(change), name=name)
-
-
-def widest_first(entry: dict[str, Any]) -> None:
+def widest_first(entry):
     arguments = entry["arguments"]
     if {"fp32", "fp64"} <= set(arguments):
         entry["arguments"] = sorted(arguments, key=lambda dtype: dtype == "fp32")
@@ -58,17 +40,17 @@ def widest_first(entry: dict[str, Any]) -> None:
 
 ORDERS = [
     overlooks("fifth_parameter", "LANG-16-02", "that a buffer is the fifth parameter, behind scalars",
-              r"%p4 stands behind"),
+        r"%p4 stands behind"),
     turns_down("wide_last", "LANG-16-03", "a wide scalar behind two narrow ones", r"fp32, fp32, int32, int64"),
     exchanging("packed_by_name", "LANG-16-03", "packs scalars of one type by name", by_name),
     exchanging("last_twice", "LANG-16-03", "passes the last of three scalars twice", last_twice),
     tells("wide_among_buffers", "LANG-16-02", "puts a wide scalar before the buffers where there is a narrow one too",
-          widest_first),
+        widest_first),
 ]  # fmt: skip
 
 HIDDEN = [
     reads("hidden_bytes", "LANG-16-04", "lists hidden numbers of 8 bits for AMD", "amdgcn",
-          r"(grid_dim_x\n.*\n *\.size: +)4", r"\g<1>1"),
+        r"(grid_dim_x\n.*\n *\.size: +)4", r"\g<1>1"),
     reads("scalars_hidden", "LANG-16-03", "lists scalars as hidden for AMD", "amdgcn",
-          r"(scalar1\.\d+\n.*\n.*\n *\.value_kind: +)by_value", r"\1hidden_none"),
+        r"(scalar1\.\d+\n.*\n.*\n *\.value_kind: +)by_value", r"\1hidden_none"),
 ]  # fmt: skip

@@ -1,100 +1,81 @@
 """Operations that overwrite their operands, or reuse something of an earlier call (language spec, 2.3 and 4)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import make
-from tessera_reference.graph.interpreter import Interpreter
 from tessera_reference.numerics.array import Array
 
-Change: TypeAlias = Callable[[Array, Any], Array]
-"""A function from an operand, given the result, to the operand in its place."""
-After: TypeAlias = Callable[[Any, Any, Any], None]
-"""A function to be called after an instruction of a block, with its frame."""
-
-BLOCK = Interpreter.block
+from .changes import around, instead
 
 
-def over(operand: Array, result: Any) -> Array:
-    """Return the result if it fits into the operand's place, else the operand."""
-    return result if (result.dtype, result.shape) == (operand.dtype, operand.shape) else operand
-
-
-def cleared(operand: Array, result: Any) -> Array:
-    """Return zeros: the operand was the scratch space of its reduction."""
-    return Array(operand.dtype, np.zeros_like(operand.values))
-
-
-def executing(after: After, before: Callable[[], None] = lambda: None) -> Callable[..., Any]:
+def executing(after, before=lambda: None):
     """Return `Interpreter.block` with functions called before each block and after each instruction."""
 
-    def block(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
+    def executed(usual, self, block, arguments, frame):
         before()
         frame.update(zip(block.arguments, arguments, strict=True))
         for instruction in block.instructions:
             single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")
             self.last_uses[single] = [()]
-            yield from BLOCK(self, single, (), frame)
+            yield from usual(self, single, (), frame)
             after(block, instruction, frame)
-        return (yield from BLOCK(self, replace(block, arguments=(), instructions=()), (), frame))
+        return (yield from usual(self, replace(block, arguments=(), instructions=()), (), frame))
 
-    return block
+    return around(executed)
 
 
-def writing(name: str, clause: str, description: str, operations: Sequence[str], change: Change) -> Violation:
+def over(operand, result):
+    return result if (result.dtype, result.shape) == (operand.dtype, operand.shape) else operand
+
+
+def in_place(name, clause, description, operations, change=over):
     """Return a violation in which operations change their first operand, if another operation computed it."""
 
-    def after(block: Any, instruction: Any, frame: Any) -> None:
+    def after(block, instruction, frame):
         first = instruction.operands[0] if instruction.operands else None
         if instruction.operation.short_name in operations and first not in block.arguments and first in frame:
             frame[first] = change(frame[first], frame[instruction.results[0]])
 
-    return replaced(clause, description, make, ("graph.interpreter.Interpreter.block", executing(after)), name=name)
+    return instead(name, clause, description, "graph.interpreter.Interpreter.block", executing(after))
 
 
-def remembering(name: str, clause: str, description: str, operations: Sequence[str]) -> Violation:
+def remembering(name, clause, description, operations):
     """Return a violation in which operations repeat their results for operands of the same types."""
-    known: dict[Any, Any] = {}
+    known = {}
 
-    def after(block: Any, instruction: Any, frame: Any) -> None:
+    def after(block, instruction, frame):
         if instruction.operation.short_name in operations:
             key = (instruction.operation.short_name, *(str(operand.type) for operand in instruction.operands))
             frame[instruction.results[0]] = known.setdefault(key, frame[instruction.results[0]])
 
-    return replaced(
-        clause, description, make, ("graph.interpreter.Interpreter.block", executing(after, known.clear)), name=name
-    )
+    return instead(name, clause, description, "graph.interpreter.Interpreter.block", executing(after, known.clear))
 
 
-in_place = partial(writing, change=over)
+def zeros(operand, result):
+    return Array(operand.dtype, np.zeros_like(operand.values))
+
 
 IN_PLACE = [
     in_place("scatter_add_in_place", "LANG-02.3-55", "adds updates into the operand itself", ["scatter_add"]),
     in_place("softmax_in_place", "LANG-02.3-55", "writes softmax over its operand", ["softmax"]),
     in_place("norms_in_place", "LANG-04-02", "writes norms over their operand", ["layer_norm", "rms_norm"]),
     in_place("activations_in_place", "LANG-04-02", "writes activations over their operand",
-             ["relu", "gelu", "silu", "sigmoid"]),
+        ["relu", "gelu", "silu", "sigmoid"]),
     in_place("functions_in_place", "LANG-02.3-55", "writes functions over their operand", ["exp", "log", "rsqrt"]),
     in_place("clamp_in_place", "LANG-04-01", "writes bounded numbers over their operand",
-             ["clamp", "maximum", "minimum"]),
+        ["clamp", "maximum", "minimum"]),
     in_place("operators_in_place", "LANG-04-01", "writes quotients over their first operand", ["divide"]),
-    writing("sum_as_scratch", "LANG-04-02", "adds up in the place of the operand", ["sum", "mean", "logsumexp"],
-            change=cleared),
-    writing("fft_as_scratch", "LANG-04-02", "transforms in the place of the operand", ["fft", "ifft"], change=cleared),
-    writing("argmax_of_magnitudes", "LANG-04-01", "leaves magnitudes where the largest was looked for",
-            ["max", "min", "argmax"], change=lambda operand, result: Array(operand.dtype, np.abs(operand.values))),
+    in_place("sum_as_scratch", "LANG-04-02", "adds up in the place of the operand", ["sum", "mean", "logsumexp"],
+        change=zeros),
+    in_place("fft_as_scratch", "LANG-04-02", "transforms in the place of the operand", ["fft", "ifft"], change=zeros),
+    in_place("argmax_of_magnitudes", "LANG-04-01", "leaves magnitudes where the largest was looked for",
+        ["max", "min", "argmax"], change=lambda operand, result: Array(operand.dtype, np.abs(operand.values))),
 ]  # fmt: skip
 
 REMEMBERED = [
     remembering("remembered_sums", "LANG-02.3-55", "gives again the sum of another operand of the type", ["sum"]),
     remembering("remembered_functions", "LANG-04-01", "gives again a function of another operand of the type",
-                ["tanh", "erf", "sin"]),
+        ["tanh", "erf", "sin"]),
     remembering("remembered_gathers", "LANG-02.3-55", "gives again what it gathered from another operand", ["gather"]),
 ]  # fmt: skip

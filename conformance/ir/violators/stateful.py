@@ -1,18 +1,14 @@
 """Batch norms and optimizers that count as pure, keep their state, or compute another result (AMB-LANG-173 to -176)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from math import prod
 
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
-from tessera_reference.graph.composites import AdamW, BatchNorm, Sgd, Stateful
-from tessera_reference.graph.term import Term, require_like, widened
-from tessera_reference.ir.operation import Operation
+from tessera_reference.graph.composites import AdamW, BatchNorm, Sgd
+from tessera_reference.graph.term import Term, widened
 
-from .changes import changed
+from .changes import around, changed, instead
 from .random_operations import cleaned, without_twins
 
 NORM, OPTIMIZER = "LANG-04-07", "LANG-04-08"
@@ -21,9 +17,9 @@ NORM, OPTIMIZER = "LANG-04-07", "LANG-04-08"
 # Effects
 
 
-def counted_as_pure(name: str, clause: str, description: str, *operations: type[Operation]) -> Violation:
+def counted_as_pure(name, clause, description, *operations):
     """Return a violation with operations without effects."""
-    substitutions: list[tuple[Any, str, Any]] = [(operation, "effects", frozenset()) for operation in operations]
+    substitutions = [(operation, "effects", frozenset()) for operation in operations]
     return replaced(clause, description, make, *substitutions, name=name)
 
 
@@ -35,78 +31,49 @@ EFFECTS = [
 ]
 
 
-def remembering(operation: type[Stateful], state: int) -> Callable[..., Any]:
-    """Return an operation whose state is its last result, if that has the shape; else the passed state."""
-    steps = operation.steps
-    kept: dict[Any, Any] = {}
+KEPT = {}
 
-    def run(self: Any, *operands: Any, env: Any) -> Any:
-        given = list(operands)
-        last = kept.get((self.name, operands[0].shape, operands[0].dtype))
-        if last is not None:
-            given[state] = last
-        results = yield from steps(self, *given, env=env)
-        if self.only is None:
-            kept[self.name, operands[0].shape, operands[0].dtype] = results[1]
-        return results
 
-    return run
+def remembering(usual, self, *operands, env):
+    key = (self.name, operands[0].shape, operands[0].dtype)
+    results = yield from usual(self, *operands[:2], KEPT.get(key, operands[2]), *operands[3:], env=env)
+    if self.only is None:
+        KEPT[key] = results[1]
+    return results
 
 
 MEMORY = [
-    replaced(OPTIMIZER, "goes on with the average that it gave the last time", make,
-        ("graph.composites.AdamW.steps", remembering(AdamW, 2)), name="remembers_averages"),
+    instead("remembers_averages", OPTIMIZER, "goes on with the average that it gave the last time",
+        "graph.composites.AdamW.steps", around(remembering)),
 ]  # fmt: skip
 
 
 # Batch norm
 
 
-def batch_normed(name: str, clause: str, description: str, attribute: str, substitute: Any) -> Violation:
+def batch_normed(name, clause, description, attribute, substitute):
     """Return a violation that replaces one attribute of batch norms."""
     return changed(clause, name, description, (BatchNorm, attribute, substitute), only=["batch_norm"])
 
 
-def by_difference(self: Any, old: Term, new: Term) -> Term:
-    return old + (new - old) * Fraction(self.momentum)
-
-
-def exchanged(self: Any, old: Term, new: Term) -> Term:
-    share = Fraction(self.momentum)
-    return old * share + new * (1 - share)
-
-
-def in_another_order(self: Any, x: Term) -> Term:
+def in_another_order(self, x):
     channel = self.axis % self.x.rank
     others = [axis for axis in range(self.x.rank) if axis != channel]
     return x.transpose(perm=(channel, *others[::-1])).reshape(shape=(x.shape[channel], -1))
 
 
-def computed(change: Callable[[Any, tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]]) -> Callable[..., Any]:
-    """Return a computation that changes the results, given the operation and its operands."""
-    compute = BatchNorm.compute
-
-    def other(self: Any, build: Any, *operands: Any) -> tuple[Any, ...]:
-        return change(self, compute(self, build, *operands), (build, *operands))
-
-    return other
-
-
-def unbiased(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
-    build, variance = given[0], given[-1]
-    extents = [extent for axis, extent in enumerate(self.x.shape) if axis != self.axis % self.x.rank]
-    count = 1
-    for extent in extents:
-        count *= extent
+def unbiased(usual, self, build, *operands):
+    results = usual(self, build, *operands)
+    count = prod(extent for axis, extent in enumerate(self.x.shape) if axis != self.axis % self.x.rank)
     if not self.training or count < 2:
         return results
-    taken = widened(results[2], build) - widened(variance, build) * (1 - Fraction(self.momentum))
-    moved = widened(variance, build) * (1 - Fraction(self.momentum)) + taken * Fraction(count, count - 1)
+    share = widened(operands[-1], build) * (1 - Fraction(self.momentum))
+    moved = share + (widened(results[2], build) - share) * Fraction(count, count - 1)
     return results[0], results[1], moved.cast_to(self.running_variance.dtype).value
 
 
-def always_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
-    build, *operands = given
+def always_moving(usual, self, build, *operands):
+    results = usual(self, build, *operands)
     if self.training:
         return results
     moved = [widened(operand, build) * (1 - Fraction(self.momentum)) for operand in operands[3:]]
@@ -116,60 +83,54 @@ def always_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -
 
 NORMS = [
     batch_normed("by_difference", "LANG-02-04", "moves statistics by a share of the difference", "_moved",
-        by_difference),
+        lambda self, old, new: old + (new - old) * Fraction(self.momentum)),
     batch_normed("channel_order", "LANG-10-01", "adds a channel up last axis first", "_of_channels", in_another_order),
-    batch_normed("unbiased", NORM, "keeps the variance over one less than the count", "compute", computed(unbiased)),
-    batch_normed("always_moving", NORM, "moves statistics without training", "compute", computed(always_moving)),
+    batch_normed("unbiased", NORM, "keeps the variance over one less than the count", "compute", around(unbiased)),
+    batch_normed("always_moving", NORM, "moves statistics without training", "compute", around(always_moving)),
 ]  # fmt: skip
 
 
 # Optimizers
 
 
-def stepped(
-    name: str, clause: str, description: str, operation: type[Stateful], compute: Callable[..., Any]
-) -> Violation:
+def stepped(name, clause, description, operation, compute):
     """Return a violation with another step."""
     only = [operation.name.rpartition(".")[2]]
     return changed(clause, name, description, (operation, "compute", compute), only=only)
 
 
-def sgd(step: Callable[[Any, Term, Term, Term], tuple[Term, Term]]) -> Callable[..., Any]:
+def sgd(step):
     """Return a step from parameter, gradient and velocity to parameter and velocity."""
 
-    def compute(self: Any, build: Any, *operands: Any) -> tuple[Any, ...]:
+    def compute(self, build, *operands):
         parameter, velocity = step(self, *(widened(operand, build) for operand in operands))
         return parameter.cast_to(self.parameter.dtype).value, velocity.cast_to(self.velocity.dtype).value
 
     return compute
 
 
-def rate_in_velocity(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
+def rate_in_velocity(self, p, g, u):
     moved = u * Fraction(self.momentum) + g * Fraction(self.rate)
     return p - moved, moved
 
 
-def velocity_rounded(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
+def velocity_rounded(self, p, g, u):
     moved = u * Fraction(self.momentum) + g
     return p - moved.cast_to(self.velocity.dtype).cast_to(moved.dtype) * Fraction(self.rate), moved
 
 
-def adamw(bias: bool = True, inside: bool = False, decay: str = "beside") -> Callable[..., Any]:
-    """Return a step without bias correction, with eps inside the root, or with the decay in the gradient or first."""
+def adamw(inside=False):
+    """Return a step of any number, with eps inside or beside the root."""
 
-    def compute(self: Any, build: Any, *operands: Any) -> tuple[Any, ...]:
+    def compute(self, build, *operands):
         p, g, m, v = (widened(operand, build) for operand in operands[:4])
         beta1, beta2, eps, lost = (Fraction(getattr(self, name)) for name in ("beta1", "beta2", "eps", "decay"))
-        g = g + p * lost if decay == "gradient" else g
         m = m * beta1 + g * (1 - beta1)
         v = v * beta2 + (g * g) * (1 - beta2)
         time = Term(operands[4], build).cast_to(p.dtype)
-        first, second = ((1 - p.beside(beta).pow(time)) if bias else p.beside(1) for beta in (beta1, beta2))
-        mean, square = m / first, v / second
+        mean, square = m / (1 - p.beside(beta1).pow(time)), v / (1 - p.beside(beta2).pow(time))
         root = (square + eps).sqrt() if inside else square.sqrt() + eps
-        change = mean / root + (p * lost if decay == "beside" else p.beside(0))
-        start = p * (1 - Fraction(self.rate) * lost) if decay == "before" else p
-        results = (start - change * Fraction(self.rate), m, v)
+        results = (p - (mean / root + p * lost) * Fraction(self.rate), m, v)
         kinds = (self.parameter.dtype, self.m.dtype, self.v.dtype)
         return tuple(result.cast_to(kind).value for result, kind in zip(results, kinds, strict=True))
 
@@ -184,25 +145,9 @@ STEPS = [
 ]
 
 
-# Operands
-
-
-def unlike(name: str, *others: Any, **options: Any) -> None:
-    """The comparison with the parameter, not made for the second moment."""
-    if name != "v":
-        require_like(name, *others, **options)
-
-
-OPERANDS = [
-    replaced("LANG-02-04", "takes second moments of any shape", make, ("graph.composites.require_like", unlike),
-        name="any_v"),
-]  # fmt: skip
-
-
-# Results
-
 RESULTS = [
-    replaced(OPTIMIZER, "gives the first result whichever is asked for", make,
-        ("graph.composites.Stateful._taken", lambda self, results: results if self.only is None else results[:1]),
-        name="always_the_first"),
+    instead("any_v", "LANG-02-04", "takes second moments of any shape", "graph.composites.require_like",
+        around(lambda usual, name, *others, **options: usual(name, *others, **options) if name != "v" else None)),
+    instead("always_the_first", OPTIMIZER, "gives the first result whichever is asked for",
+        "graph.composites.Stateful._taken", lambda self, results: results if self.only is None else results[:1]),
 ]  # fmt: skip

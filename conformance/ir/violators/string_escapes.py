@@ -1,53 +1,44 @@
 """Front ends and printers that read escapes one kind after another, cut strings, or print them unescaped (2.1)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import make
 from tessera_reference.language import parser
 
+from .changes import instead
 from .printed_ir import printing
 
 
-def unescaped(name: str, clause: str, description: str, read: Callable[[str], str]) -> Violation:
+def unescaped(name, clause, description, read):
     """Return a violation that reads the text between quotes differently."""
 
-    def string_of(token: Any) -> str | None:
+    def string_of(token):
         return None if token is None else read(token.value[1:-1])
 
-    return replaced(clause, description, make, ("language.parser._string", string_of), name=name)
+    return instead(name, clause, description, "language.parser._string", string_of)
 
 
-def in_turn(order: str, text: str) -> str:
-    """Replace each kind of escape everywhere before the next one."""
+def in_turn(order, text):
     for letter in order:
         text = text.replace(f"\\{letter}", parser.ESCAPES[letter])
     return text
 
 
-def stripped(text: str) -> str:
-    return in_turn('"nrt\\', text).strip('"')
-
-
 MEANINGS = [
     unescaped("quotes_last", "LANG-14.1-07", "reads backslashes before quotes and letters", partial(in_turn, '\\nrt"')),
-    unescaped("stripped", "LANG-02.1-05", "strips escaped quotes from the ends of a string", stripped),
+    unescaped("stripped", "LANG-02.1-05", "strips escaped quotes from the ends of a string",
+        lambda text: in_turn('"nrt\\', text).strip('"')),
     unescaped("cut", "LANG-02.1-05", "ends the value of a string at its second quote",
-              lambda text: '"'.join(in_turn('nrt"', text).split('"')[:2])),
+        lambda text: '"'.join(in_turn('nrt"', text).split('"')[:2])),
     unescaped("return_as_newline", "LANG-14.1-08", "reads an escaped carriage return as a newline",
-              lambda text: in_turn('nt"', text).replace("\\r", "\n")),
+        lambda text: in_turn('nt"', text).replace("\\r", "\n")),
     unescaped("tab_as_blanks", "LANG-14.1-09", "reads an escaped tab as blanks",
-              lambda text: in_turn('nr"', text).replace("\\t", "    ")),
+        lambda text: in_turn('nr"', text).replace("\\t", "    ")),
 ]  # fmt: skip
 
 PRINTED = [
     printing("printed_bare", "LANG-02.1-05", "prints quotes of strings without a backslash", r'message = ".*"',
         lambda found: str(found[0]).replace('\\"', '"')),
     printing("printed_in_ascii", "LANG-02.1-05", "prints signs beyond ASCII as question marks", r"[^\x00-\x7f]",
-             lambda found: "?"),
+        lambda found: "?"),
     printing("printed_newlines", "LANG-02.1-35", "prints newlines of strings as blanks", r"\\0A", lambda found: " "),
 ]  # fmt: skip

@@ -1,73 +1,63 @@
 """Lowerings to Target IR and emitted texts with one wrong or missing part (8, 8.1, 8.2, 13.1 and 16)."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re
-from collections.abc import Callable
-from typing import Any
 
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import ReferenceAdapter
+from .changes import answers
 
-Change = Callable[[dict[str, Any]], None]
-
-_ANSWERS: dict[str, dict[str, Any]] = {}
+ANSWERS = {}
 
 
-class Rewriting(ReferenceAdapter):
-    """The reference with texts of some kinds rewritten; answers are computed once."""
+def rewriting(name, clause, description, to, change):
+    """Return a violation that changes answers of one kind of lowering, which are computed once."""
 
-    def __init__(self, to: str, change: Callable[[dict[str, Any], str], dict[str, Any]]) -> None:
-        super().__init__()
-        self._to = to.split()
-        self._change = change
-
-    def language_lower(self, **request: Any) -> dict[str, Any]:
-        """Return the answer, changed if it is of one of those kinds."""
+    def lower(usual, self, **request):
         key = json.dumps(request, sort_keys=True)
-        if key not in _ANSWERS:
-            _ANSWERS[key] = super().language_lower(**request)
-        answer = copy.deepcopy(_ANSWERS[key])
-        return self._change(answer, request.get("target", "sm_90")) if request["to"] in self._to else answer
+        if key not in ANSWERS:
+            ANSWERS[key] = usual(self, **request)
+        answer = copy.deepcopy(ANSWERS[key])
+        return change(answer) if request["to"] == to else answer
+
+    return answers(name, clause, description, "language_lower", lower)
 
 
-def reads(name: str, clause: str, description: str, to: str, pattern: str, text: str) -> Violation:
+def reads(name, clause, description, to, pattern, text):
     """Return a violation that replaces a pattern in the text."""
+    return rewriting(
+        name,
+        clause,
+        description,
+        to,
+        lambda answer: answer | {"text": re.sub(pattern, text, answer["text"], flags=re.MULTILINE)},
+    )
 
-    def change(answer: dict[str, Any], target: str) -> dict[str, Any]:
-        return answer | {"text": re.sub(pattern, text, answer["text"], flags=re.MULTILINE)}
 
-    return replaced(clause, description, lambda: Rewriting(to, change), name=name)
-
-
-def tells(name: str, clause: str, description: str, change: Change, to: str = "target") -> Violation:
+def tells(name, clause, description, change):
     """Return a violation that changes the metadata of each kernel."""
 
-    def changed(answer: dict[str, Any], target: str) -> dict[str, Any]:
+    def changed(answer):
         for entry in answer["functions"]:
             if entry["name"].startswith("tss_kernel_"):
                 change(entry)
         return answer
 
-    return replaced(clause, description, lambda: Rewriting(to, changed), name=name)
+    return rewriting(name, clause, description, "target", changed)
 
 
-def parameters(name: str, clause: str, description: str, change: Callable[[list[str]], list[str]]) -> Violation:
+def parameters(name, clause, description, change):
     """Return a violation whose LLVM IR declares the parameters of a kernel differently."""
+    return reads(
+        name,
+        clause,
+        description,
+        "llvm",
+        r"^(define .*?)\((.*)\)( #\d+ \{)$",
+        lambda found: f"{found[1]}({', '.join(change(found[2].split(', ')))}){found[3]}",
+    )
 
-    def rewritten(found: re.Match[str]) -> str:
-        return f"{found[1]}({', '.join(change(found[2].split(', ')))}){found[3]}"
 
-    def changed(answer: dict[str, Any], target: str) -> dict[str, Any]:
-        return answer | {"text": re.sub(r"(?m)^(define .*?)\((.*)\)( #\d+ \{)$", rewritten, answer["text"])}
-
-    return replaced(clause, description, lambda: Rewriting("llvm", changed), name=name)
-
-
-def hidden_between(declared: list[str]) -> list[str]:
-    """Return the parameters with the metadata after the buffers."""
+def hidden_between(declared):
     buffers = [parameter for parameter in declared if parameter.startswith("ptr")]
     return [*buffers, *declared[-3:], *declared[len(buffers) : -3]]
 
@@ -108,66 +98,52 @@ INSTRUCTIONS = [
     reads("no_shfl", "LANG-08.2-09", "exchanges without shfl.sync", "ptx", r"shfl\.sync\.down", "ld.shared"),
     reads("no_mfma", "LANG-08.2-10", "multiplies without mfma", "amdgcn", r"v_mfma_f32_\w+", "v_dot2_f32_f16"),
     reads("no_lds_reads", "LANG-08.2-11", "reads the LDS by flat loads", "amdgcn", r"ds_read_?\w*", "flat_load_dword"),
-    reads("no_lds_writes", "LANG-08.2-11", "writes the LDS by flat stores", "amdgcn",
-          r"ds_write_?\w*", "flat_store_dword"),
+    reads("no_lds_writes", "LANG-08.2-11", "writes the LDS by flat stores", "amdgcn", r"ds_write_?\w*",
+        "flat_store_dword"),
     reads("no_swizzles", "LANG-08.2-12", "exchanges without DS swizzles", "amdgcn", r"ds_bpermute_b32", "v_mov_b32"),
     reads("half_sample", "LANG-13.1-07", "multiplies the sample in fp16", "llvm", r"(nvvm\.mma\.\S*)\.bf16", r"\1.f16"),
 ]  # fmt: skip
 
 
-def _renamed(old: str, new: str) -> Change:
-    def change(entry: dict[str, Any]) -> None:
+def _renamed(old, new):
+    def change(entry):
         for operation in entry["operations"]:
             operation["name"] = re.sub(old, new, operation["name"])
 
     return change
 
 
-def _stated(name: str, value: Callable[[Any], Any]) -> Change:
-    def change(entry: dict[str, Any]) -> None:
-        entry["attributes"][name] = value(entry["attributes"][name])
-
-    return change
+def _stated(name, value):
+    return lambda entry: entry["attributes"].update({name: value(entry["attributes"][name])})
 
 
-def _without(name: str) -> Change:
-    return lambda entry: entry["attributes"].pop(name)
-
-
-def _arguments(order: Callable[[list[str]], list[str]]) -> Change:
-    def change(entry: dict[str, Any]) -> None:
-        entry["arguments"] = order(entry["arguments"])
-
-    return change
+def _arguments(order):
+    return lambda entry: entry.update(arguments=order(entry["arguments"]))
 
 
 LOWERED = [
     tells("tile_operations", "LANG-08-01", "leaves operations of Tile IR", _renamed(r"^scf\.if$", "tessera.tile.if")),
     tells("foreign", "LANG-08-01", "uses the other vendor's barrier", _renamed(r"^rocdl\.barrier$", "nvvm.barrier0")),
-    tells("no_extents", "LANG-08.1-01", "drops the grid", _without("grid")),
+    tells("no_extents", "LANG-08.1-01", "drops the grid", lambda entry: entry["attributes"].pop("grid")),
     tells("grid_turned", "LANG-08.1-07", "swaps grid components", _stated("grid", lambda it: [it[1], it[0], it[2]])),
     tells("one_stage", "LANG-08.1-09", "declares too little", _stated("smem_bytes", lambda size: size - 16)),
     tells("other_name", "LANG-08-01", "makes every kernel for sm_80", _stated("target", lambda name: "sm_80")),
     tells("generic_pointers", "LANG-08.1-02", "passes pointers of no space",
-          _arguments(lambda types: [type_.replace("<1>", "<0>") for type_ in types])),
+        _arguments(lambda types: [type_.replace("<1>", "<0>") for type_ in types])),
     tells("hidden_before_scalars", "LANG-16-04", "lowers hidden metadata before the scalars",
-          _arguments(lambda types: [*(type_ for type_ in types if type_.startswith("!")), "int16",
-                                    *(type_ for type_ in types if not type_.startswith("!"))])),
+        _arguments(lambda types: [*(type_ for type_ in types if type_.startswith("!")), "int16", *(type_
+            for type_ in types if not type_.startswith("!"))])),
     tells("no_scalars", "LANG-16-03", "drops scalars",
-          _arguments(lambda types: [type_ for type_ in types if type_.startswith("!")])),
+        _arguments(lambda types: [type_ for type_ in types if type_.startswith("!")])),
     tells("narrowed", "LANG-08.1-03", "lowers 64-bit scalars to 32",
-          _arguments(lambda types: [type_.replace("int64", "int32") for type_ in types])),
+        _arguments(lambda types: [type_.replace("int64", "int32") for type_ in types])),
 ]  # fmt: skip
 
 
-class Obliging(ReferenceAdapter):
-    """The reference, which answers a request for the other vendor's assembly with its own."""
-
-    def language_lower(self, **request: Any) -> dict[str, Any]:
-        """Return the assembly of the target."""
-        if request["to"] in ("ptx", "amdgcn"):
-            request["to"] = "ptx" if request.get("target", "sm_90").startswith("sm") else "amdgcn"
-        return super().language_lower(**request)
+def obliging(usual, self, **request):
+    if request["to"] in ("ptx", "amdgcn"):
+        request["to"] = "ptx" if request.get("target", "sm_90").startswith("sm") else "amdgcn"
+    return usual(self, **request)
 
 
-OBLIGING = replaced("LANG-08-03", "gives whatever assembly the target has", Obliging, name="obliging")
+OBLIGING = answers("obliging", "LANG-08-03", "gives whatever assembly the target has", "language_lower", obliging)

@@ -1,7 +1,5 @@
 """Verifiers of Target IR that overlook one kind of mistake, or refuse one legal entry (8.1 and 16)."""
 
-from __future__ import annotations
-
 from .verifiers_of_text import misreads, overlooks, turns_down
 
 ENTRY = [

@@ -1,20 +1,12 @@
 """Verifiers of Tile IR that overlook one kind of mistake, or refuse one legal form (language spec, 7, 8, 11)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import prod
-from typing import Any
 
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import make
-from tessera_reference.ir.operation import Function
-from tessera_reference.ir.targets import TARGETS, MmaShape, Target
-from tessera_reference.numerics.formats import DType
-from tessera_reference.tile import verifier
+from tessera_reference.ir.targets import TARGETS, MmaShape
 from tessera_reference.tile.operations import SharedAlloc
 
-from .changes import nothing
+from .changes import around, instead, nothing
 from .verifiers_of_text import misreads, overlooks, turns_down
 
 TYPES = [
@@ -38,8 +30,8 @@ OPERATIONS = [
     overlooks("sizes", "LANG-07.2-03", "that m, n and k are others than the fragments'", "m, n and k are"),
     overlooks("missing_sizes", "LANG-07.2-03", "that m, n or k is missing", "is missing"),
     overlooks("three_types", "LANG-07.2-03", "that fragments are of several types", "the fragments are"),
-    replaced("LANG-07.2-03", "takes any accumulator that is one from its start on", make,
-        ("tile.fragments._require_accumulator", nothing), name="accumulator_from_its_start"),
+    instead("accumulator_from_its_start", "LANG-07.2-03", "takes any accumulator that is one from its start on",
+        "tile.fragments._require_accumulator", nothing),
     overlooks("stored_operand", "LANG-07.2-03", "that an accumulator is stored as an operand", "one fragment is"),
     misreads("named_copies", "LANG-07.2-04", "does nothing for a copy that is named", r"\n *%cp = .*", ""),
     overlooks("copied_fp16", "LANG-07.2-04", "that a copy makes fp16 of bf16", "it copies bf16 to fp16"),
@@ -64,77 +56,36 @@ OPERATIONS = [
 # The target
 
 
-def any_shape(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    """Accept every shape."""
-    return True
-
-
-def of_any_target(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    return any(MmaShape(held, m, n, k) in target.mma for target in TARGETS.values())
-
-
-def of_any_dtype(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    return any((shape.m, shape.n, shape.k) == (m, n, k) for shape in self.mma)
-
-
-def turned_too(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    return MmaShape(held, m, n, k) in self.mma or MmaShape(held, n, m, k) in self.mma
-
-
-def has(name: str, clause: str, description: str, has_mma: Any) -> Violation:
+def has(name, clause, description, has_mma):
     """Return a violation with other matrix instructions of a target."""
-    return replaced(clause, description, make, ("ir.targets.Target.has_mma", has_mma), name=name)
+    return instead(name, clause, description, "ir.targets.Target.has_mma", has_mma)
 
 
-def more_by_one(function: Function, target: Target) -> None:
-    SIZE(function, replace(target, shared_bytes=target.shared_bytes + 1))
-
-
-def nvidia_room(function: Function, target: Target) -> None:
-    SIZE(function, replace(target, shared_bytes=TARGETS["sm_90"].shared_bytes))
-
-
-def allocations(function: Function) -> list[int]:
-    """Return the bytes of each allocation at the top of a kernel."""
-    buffers = [
-        instruction.operation.returns
-        for instruction in function.body.instructions
-        if isinstance(instruction.operation, SharedAlloc)
-    ]
+def allocations(function):
+    held = [instruction.operation for instruction in function.body.instructions]
+    buffers = [operation.returns for operation in held if isinstance(operation, SharedAlloc)]
     return [prod(int(extent) for extent in buffer.shape) * buffer.dtype.storage_bytes for buffer in buffers]
 
 
-def elements(function: Function) -> int:
-    held = [
-        instruction.operation.returns
-        for instruction in function.body.instructions
-        if isinstance(instruction.operation, SharedAlloc)
-    ]
-    return sum(prod(int(extent) for extent in buffer.shape) for buffer in held)
-
-
-def bounded(name: str, description: str, bound: Any) -> Violation:
-    """Return a violation that computes another bound of shared memory."""
-    return replaced("LANG-07.3-04", description, make, ("tile.verifier.shared_bound", bound), name=name)
-
-
-SIZE, BOUND = verifier._verify_shared_size, verifier.shared_bound
-
 TARGET = [
-    has("turned_shapes", "LANG-07.3-02", "has matrix instructions with m and n exchanged", turned_too),
-    has("of_any_target", "LANG-11-10", "takes matrix instructions of other targets", of_any_target),
-    has("of_any_dtype", "LANG-11-10", "takes a shape of one dtype for another", of_any_dtype),
-    has("any_size", "LANG-11-15", "takes tiles of any size", any_shape),
+    has("turned_shapes", "LANG-07.3-02", "has matrix instructions with m and n exchanged",
+        lambda self, held, m, n, k: MmaShape(held, m, n, k) in self.mma or MmaShape(held, n, m, k) in self.mma),
+    has("of_any_target", "LANG-11-10", "takes matrix instructions of other targets",
+        lambda self, held, m, n, k: any(MmaShape(held, m, n, k) in target.mma for target in TARGETS.values())),
+    has("of_any_dtype", "LANG-11-10", "takes a shape of one dtype for another",
+        lambda self, held, m, n, k: any((shape.m, shape.n, shape.k) == (m, n, k) for shape in self.mma)),
+    has("any_size", "LANG-11-15", "takes tiles of any size", lambda self, held, m, n, k: True),
     overlooks("other_target", "LANG-11-10", "that a kernel is made for another target", "is made for"),
     overlooks("threads", "LANG-11-15", "that a block has too many threads", "its block has"),
-    replaced("LANG-07.3-01", "does not see that a corner is misaligned", make,
-        ("tile.verifier._verify_alignment", nothing), name="corners"),
-    replaced("LANG-03.3-03", "takes rows of any length", make, ("tile.fragments.ALIGNMENT", 1), name="any_rows"),
-    replaced("LANG-11-14", "aligns rows of matrices to 32 bytes", make, ("tile.fragments.ALIGNMENT", 32),
-             name="rows_of_32"),
-    replaced("LANG-07.3-03", "lets a byte more pass than a block has", make,
-             ("tile.verifier._verify_shared_size", more_by_one), name="off_by_one"),
-    replaced("LANG-07.3-03", "takes every target to have the memory of one", make,
-             ("tile.verifier._verify_shared_size", nvidia_room), name="of_one_target"),
-    bounded("packed", "counts allocations without the gaps between", lambda function: sum(allocations(function))),
+    instead("corners", "LANG-07.3-01", "does not see that a corner is misaligned", "tile.verifier._verify_alignment",
+        nothing),
+    instead("any_rows", "LANG-03.3-03", "takes rows of any length", "tile.fragments.ALIGNMENT", 1),
+    instead("rows_of_32", "LANG-11-14", "aligns rows of matrices to 32 bytes", "tile.fragments.ALIGNMENT", 32),
+    instead("off_by_one", "LANG-07.3-03", "lets a byte more pass than a block has", "tile.verifier._verify_shared_size",
+        around(lambda usual, function, target: usual(function, replace(target, shared_bytes=target.shared_bytes + 1)))),
+    instead("of_one_target", "LANG-07.3-03", "takes every target to have the memory of one",
+        "tile.verifier._verify_shared_size", around(lambda usual, function, target:
+            usual(function, replace(target, shared_bytes=TARGETS["sm_90"].shared_bytes)))),
+    instead("packed", "LANG-07.3-04", "counts allocations without the gaps between", "tile.verifier.shared_bound",
+        lambda function: sum(allocations(function))),
 ]  # fmt: skip

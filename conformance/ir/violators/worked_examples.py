@@ -1,13 +1,16 @@
 """Front ends that accept or refuse the worked examples differently (language spec, section 13)."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from tessera_conformance.strength import violates
-from tessera_reference.adapter import ReferenceAdapter
-
+from .changes import answers
 from .language_syntax import refuses, rewrites
+
+
+def twice(usual, self, **request):
+    lowered = usual(self, **request)
+    for function in lowered["functions"]:
+        products = [entry for entry in function["operations"] if entry["name"].endswith("matmul")]
+        function["operations"] = products + function["operations"]
+    return lowered
+
 
 EXAMPLES = [
     rewrites("rounded_extents", "LANG-13.1-01", "rounds an extent up to a multiple of four", r"\b1023x", "1024x"),
@@ -16,14 +19,5 @@ EXAMPLES = [
     rewrites("shape_with_commas", "LANG-13.2-02", "takes a comma between dimensions", r"(tensor<\?),", r"\1x"),
     refuses("results_annotated", "LANG-13.2-04", "wants the result annotated", r"func \w+\([^)]*\) \{\s*\w", "types"),
     rewrites("unknown_is_named", "LANG-13.2-05", "takes ? for the dimension beside it", r"<\?x([A-Z])x", r"<\1x\1x"),
+    answers("TwoProducts", "LANG-13.1-03", "computes a product twice", "language_lower", twice),
 ]  # fmt: skip
-
-
-@violates("LANG-13.1-03", "computes a product twice")
-class TwoProducts(ReferenceAdapter):
-    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
-        lowered = super().language_lower(source=source, to=to, **request)
-        for function in lowered["functions"]:
-            products = [entry for entry in function["operations"] if entry["name"].endswith("matmul")]
-            function["operations"] = products + function["operations"]
-        return lowered
