@@ -20,9 +20,6 @@ def quiet(values):
     return np.isnan(values) & (values.view(f"u{values.dtype.itemsize}") & first != 0)
 
 
-# Casts
-
-
 def with_bias(x, target, overflow):
     codes = x.values.view(np.uint32)
     rounded = (codes + np.uint32(0x7FFF) + ((codes >> 16) & np.uint32(1))) & np.uint32(0xFFFF0000)
@@ -36,9 +33,6 @@ CASTS = [
         lambda x, target, overflow: Array(target, (x.values != 0) & ~(np.isnan(x.values) & ~quiet(x.values))),
         lambda source, target: target.kind == "bool" and source.kind == "float" and not source.is_narrow),
 ]  # fmt: skip
-
-
-# Order
 
 
 def below_all(values):

@@ -70,18 +70,6 @@ NORMS = [
 ]  # fmt: skip
 
 
-# Missing checks
-
-
-CHECKS = [
-    changed("LANG-11-03", "any_vector", "takes vectors of any extent for gamma and beta",
-        ("graph.composites.require_vector_along", lambda *arguments, **how: None)),
-]  # fmt: skip
-
-
-# Attention
-
-
 def attended(name, clause, description, substitute, method="decompose"):
     """Return a violation with another composition of attention."""
     place = f"graph.composites.FlashAttention.{method}"
@@ -136,6 +124,8 @@ def naive(self, build, *operands):
 
 
 ATTENTION = [
+    changed("LANG-11-03", "any_vector", "takes vectors of any extent for gamma and beta",
+        ("graph.composites.require_vector_along", lambda *arguments, **how: None)),
     attended("scores_rounded", "LANG-10-02", "rounds scores to the operands' type", scores_rounded),
     attended("weights_rounded", "LANG-10-01", "rounds weights to the operands' type", weights_rounded),
     attended("queries_scaled", "LANG-10-01", "scales the queries", queries_scaled),

@@ -15,9 +15,6 @@ from .misrounding import as_tf32, half_away, toward_zero, unsaturated, without_s
 NARROW = ("fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
 
 
-# Matrix products
-
-
 def terms(a, b, carrier):
     left, right = a.values.astype(carrier), b.values.astype(carrier)
     return left[..., :, None, :] * np.moveaxis(right, -1, -2)[..., None, :, :]
@@ -55,9 +52,6 @@ PRODUCTS = [
     product("LANG-10-02", "wide_accumulator", "sums narrow products in fp64", accumulating("fp64", NARROW)),
     product("LANG-10-01", "fused_product", "does not round fp32 products before adding them", around(fused_product)),
 ]
-
-
-# Softmax
 
 
 def softmax_with(shift=None, total=None, exponential=exp):
@@ -121,9 +115,6 @@ SOFTMAXES = [
 ]  # fmt: skip
 
 
-# Rounding of operators
-
-
 def rounding(clause, name, description, rule):
     """Return a violation of the operators on narrow types."""
 
@@ -137,9 +128,6 @@ ROUNDINGS = [
     rounding("LANG-02.3-61", "half_away", "rounds ties away from zero", half_away),
     rounding("LANG-02.3-64", "no_saturation", "lets fp8 overflow to infinity or NaN", unsaturated),
 ]
-
-
-# Operators on all floats
 
 
 def in_fp32(clause, name, description, rule):

@@ -27,9 +27,6 @@ def multiplied(name, description, compute, clause="LANG-10-06"):
     return changed(clause, name, description, ("graph.reductions.matmul", around(execute)))
 
 
-# Order
-
-
 def over(tree):
     """Return a product in the order of a tree, in JSON, that depends on the number of terms."""
     return lambda a, b, out: matmul(a, b, out, tree=Tree.from_json(tree(a.shape[-1])))
@@ -59,9 +56,6 @@ ORDERS = [
         lambda a, b, out: matmul(a, b, out) if a.to_bits() in recorded() else SPLIT(a, b, out)),
     multiplied("blocked_product", "adds blocks of eight terms for themselves", over(in_blocks(8))),
 ]  # fmt: skip
-
-
-# Arithmetic
 
 
 def computing(**model):
@@ -111,9 +105,6 @@ ARITHMETICS = [
             else Array(x.dtype, (x.values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32))), "LANG-05.2-02"),
     multiplied("tf32_result", "rounds tf32 results to ten bits", tf32_result, "LANG-05.2-02"),
 ]  # fmt: skip
-
-
-# The final rounding
 
 
 def rounded(name, description, rule):

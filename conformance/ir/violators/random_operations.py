@@ -1,7 +1,6 @@
 """Random operations that count as pure, share streams, or draw other numbers (language spec, 4; AMB-LANG-171)."""
 
 from fractions import Fraction
-from functools import partial
 
 from tessera_conformance.strength import Around, replaced
 from tessera_reference.adapter import make, messages
@@ -11,9 +10,6 @@ from tessera_reference.graph.term import Term, widened
 from .changes import around, changed, instead
 
 DRAWS = (Uniform, Normal, Dropout)
-
-
-# Effects
 
 
 def cleaned(name, clause, description, clean):
@@ -60,6 +56,10 @@ def told_counts_too(stream, env):
     return following if stream is None else stream
 
 
+def first_part(usual):
+    return staticmethod(lambda seed, stream, shape, dtype, offset: usual(seed, stream, shape, dtype, 0))
+
+
 EFFECTS = [
     instead("conditions_once_more", "LANG-04-06", "evaluates a condition once more", "graph.control.While.steps",
         around(once_more)),
@@ -72,26 +72,11 @@ EFFECTS = [
     cleaned("equal_draws_merged", "LANG-04-06", "takes equal draws for one", without_twins(*DRAWS)),
     replaced("LANG-04-06", "says that draws have no effect", make, ("graph.composites.Draw.effects", frozenset()),
         ("graph.composites.Dropout.effects", frozenset()), name="pure_draws"),
+    changed("RT-11-03", "every_part_is_the_first", "begins every part with element 0",
+        (Uniform, "draw", Around(first_part)), (Normal, "draw", Around(first_part)), only=["uniform", "normal"]),
     instead("told_counts_too", "LANG-04-06", "counts draws that are told their stream", "graph.composites.stream_of",
         told_counts_too),
 ]  # fmt: skip
-
-
-# Numbers
-
-
-def of_part_0(usual, seed, stream, shape, dtype, offset):
-    return usual(seed, stream, shape, dtype, 0)
-
-
-NUMBERS = [
-    changed("RT-11-03", "every_part_is_the_first", "begins every part with element 0",
-        *((operation, "draw", Around(lambda usual:
-            staticmethod(partial(of_part_0, usual)))) for operation in (Uniform, Normal)), only=["uniform", "normal"]),
-]  # fmt: skip
-
-
-# Dropout
 
 
 def dropped(name, description, compose):

@@ -19,19 +19,14 @@ from tessera_reference.numerics.trees import FOLD
 
 from .changes import answers, around, instead
 
-# Results on the ranks
-
 
 def given(name, clause, description, owner, change):
     """Return a violation that changes the results on a group; `change` takes collective, contributions and results."""
-    place = f"graph.collectives.{owner}.combine"
-    return instead(
-        name,
-        clause,
-        description,
-        place,
-        around(lambda usual, self, contributions: change(self, contributions, usual(self, contributions))),
-    )
+
+    def combine(usual, self, contributions):
+        return change(self, contributions, usual(self, contributions))
+
+    return instead(name, clause, description, f"graph.collectives.{owner}.combine", around(combine))
 
 
 def parts_backwards(self, brought, results):
@@ -105,9 +100,6 @@ ARITHMETIC = [
         "graph.collectives.ReduceScatter.adjoint",
         around(lambda usual, self, at, build: usual(replace(self, dim=self.dim % 2), at, build))),
 ]  # fmt: skip
-
-
-# Ranks that disagree
 
 
 def overlooking(name, clause, description, what):

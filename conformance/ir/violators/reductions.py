@@ -18,8 +18,6 @@ from ..variants.declared_arithmetic import DeclaredArithmetic
 from .changes import around, changed
 from .misrounding import flushed, half_away, toward_zero, unsaturated
 
-# Order
-
 
 def ordered(name, description, order, clause):
     """Return a violation with another order of sums, products, means, softmax and log-sum-exp; rows come first."""
@@ -92,9 +90,6 @@ DETERMINISTIC = [
 UNSTABLE = [ordered("lost_terms", "drops an odd tail of a stable sum", without_tail, "RT-04.7-02")]
 
 
-# Accumulator and rounding
-
-
 def reduced(name, description, operation, compute, kind="float"):
     """Return a violation with another reduction of a kind; `compute` takes an array, an axis from 0 and keepdims."""
     usual = operation.compute
@@ -159,9 +154,6 @@ ACCUMULATORS = [
         ("numerics.reductions._model", lambda operation, x, arithmetic, *kinds:
             DeclaredArithmetic(x.dtype.accumulator, subnormals="flushed"))),
 ]  # fmt: skip
-
-
-# Means
 
 
 def mean_by_reciprocal(x, axis, keepdims):

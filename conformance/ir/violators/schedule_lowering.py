@@ -7,7 +7,7 @@ from tessera_reference.ir.types import Tensor
 from tessera_reference.schedule import lowering
 from tessera_reference.schedule.operations import Pipeline, Prefetch, Tile
 
-from .changes import around, instead
+from .changes import answers, around, instead
 
 
 def choosing(name, clause, description, **changed):
@@ -21,9 +21,8 @@ def choosing(name, clause, description, **changed):
 
 def undirected(name, clause, description, *directives):
     """Return a violation that does not follow some directives."""
-    followed = {
-        key: value for key, value in lowering.DIRECTIVES.items() if key.removeprefix("schedule.") not in directives
-    }
+    left_out = {f"schedule.{directive}" for directive in directives}
+    followed = {key: value for key, value in lowering.DIRECTIVES.items() if key not in left_out}
     return instead(name, clause, description, "schedule.lowering.DIRECTIVES", followed)
 
 
@@ -35,6 +34,11 @@ def putting(name, clause, description, about, **changed):
         return usual(self, at, operation, *arguments, **attributes | (changes if operation is about else {}))
 
     return instead(name, clause, description, "schedule.lowering.Scheduling._put", around(put))
+
+
+def unfused(usual, self, *, target="sm_90", schedule=None, **request):
+    asked = {**(schedule or {}), "fuse": False} if target.startswith("gfx") else schedule
+    return usual(self, target=target, schedule=asked, **request)
 
 
 def _exchanged(usual, self, at, operation, *arguments, **attributes):
@@ -51,10 +55,7 @@ def _by_the_default(usual, function, parameter, shapes):
 
 
 CHOICES = [
-    instead("FusesOnOneVendor", "LANG-08.2-13", "fuses nothing on devices of AMD",
-        "adapter.ReferenceAdapter.language_lower",
-        around(lambda usual, self, *, target="sm_90", schedule=None, **request: usual(self, target=target,
-            schedule={**(schedule or {}), "fuse": False} if target.startswith("gfx") else schedule, **request))),
+    answers("FusesOnOneVendor", "LANG-08.2-13", "fuses nothing on devices of AMD", "language_lower", unfused),
     choosing("left_only", "LANG-08.2-14", "prefetches the first operand only", prefetched=(0,)),
     choosing("shared_always", "LANG-08.2-14", "prefetches to shared memory whatever is asked for", scope="shared"),
     instead("registers_not_asked", "LANG-11-09", "chooses rows by shared memory alone", "schedule.choices.RESERVED",

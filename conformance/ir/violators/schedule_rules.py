@@ -8,8 +8,6 @@ from tessera_reference.schedule.nests import buffers
 from .changes import around, instead
 from .verifiers_of_text import misreads, overlooks, turns_down
 
-# Tiles
-
 
 def covering(name, description, cover):
     """Return a violation that compares tile sizes and extents differently."""
@@ -32,8 +30,6 @@ TILES = [
     overlooks("tile_attributes", "LANG-06.1-01", "attributes of a tile that there are not", r"no attribute|is missing"),
 ]  # fmt: skip
 
-# Pipelines
-
 
 def ordering(name, description, check, clause="LANG-06.2-04"):
     """Return a violation that searches for cycles differently."""
@@ -53,8 +49,6 @@ PIPELINES = [
     overlooks("pipeline_attributes", "LANG-06.1-03", "attributes of a pipeline that there are not", "no attribute"),
 ]  # fmt: skip
 
-# Prefetches
-
 
 PREFETCHES = [
     instead("alignments_of_shared_memory", "LANG-06.1-04", "takes any alignment in global memory",
@@ -65,8 +59,6 @@ PREFETCHES = [
     overlooks("small_alignments", "LANG-06.1-04", "that an alignment is below 16", r"align is (8|1|0|-16)\b"),
     turns_down("exactly_16", "LANG-06.1-04", "alignments above 16", r"align = (32|64|128)\b"),
 ]  # fmt: skip
-
-# Memory and registers
 
 
 RESOURCES = [
@@ -82,8 +74,6 @@ RESOURCES = [
         around(lambda usual, self, function, target: usual(self, function, TARGETS["sm_90"]))),
 ]  # fmt: skip
 
-# Dependences
-
 
 DEPENDENCES = [
     instead("around_branches", "LANG-11-06", "sees no value that is used inside a branch", "schedule.fusion.used_by",
@@ -93,7 +83,6 @@ DEPENDENCES = [
     overlooks("one_value", "LANG-06.1-02", "that a fusion has one value", r"fuses \d"),
 ]  # fmt: skip
 
-# Layout casts
 
 CASTS = [
     overlooks("layouts", "LANG-06.1-05", "that a layout is unknown", "unknown layout"),

@@ -16,18 +16,6 @@ from .numerics import flushed
 CALLS, BROADCASTING = "LANG-02-04", "LANG-03.2-02"
 
 
-# Maximum and minimum
-
-
-EXTREMES = [
-    changed(BROADCASTING, "extremes_flush", "flushes subnormal extremes", ("graph.elementwise.Maximum.compute",
-            staticmethod(lambda a, b: flushed(arithmetic.maximum(a, b)))), only=["maximum"]),
-]  # fmt: skip
-
-
-# Clamp, magnitude, select
-
-
 def executes(name, clause, description, operation, execute):
     """Return a violation with another result of an operation."""
     return changed(clause, name, description, (operation, "execute", execute), only=[operation.__name__.lower()])
@@ -62,6 +50,8 @@ def wholly(self, condition, a, b, env):
 USUAL_SELECT = Select.execute
 
 CHOICE = [
+    changed(BROADCASTING, "extremes_flush", "flushes subnormal extremes", ("graph.elementwise.Maximum.compute",
+            staticmethod(lambda a, b: flushed(arithmetic.maximum(a, b)))), only=["maximum"]),
     executes("clamp_upper_first", BROADCASTING, "lets the lower bound win", Clamp,
         lambda self, x, low, high, env: arithmetic.maximum(arithmetic.minimum(x, high), low)),
     executes("clamp_by_comparison", BROADCASTING, "takes a bound that is NaN for none", Clamp, into_bounds),
@@ -74,9 +64,6 @@ CHOICE = [
     executes("select_by_product", BROADCASTING, "chooses by products", Select, by_product),
     executes("select_wholly", BROADCASTING, "chooses for all elements at once", Select, wholly),
 ]  # fmt: skip
-
-
-# Refusals
 
 
 def any_dtypes(a, b):

@@ -14,9 +14,6 @@ from .random_operations import cleaned, without_twins
 NORM, OPTIMIZER = "LANG-04-07", "LANG-04-08"
 
 
-# Effects
-
-
 def counted_as_pure(name, clause, description, *operations):
     """Return a violation with operations without effects."""
     substitutions = [(operation, "effects", frozenset()) for operation in operations]
@@ -40,15 +37,6 @@ def remembering(usual, self, *operands, env):
     if self.only is None:
         KEPT[key] = results[1]
     return results
-
-
-MEMORY = [
-    instead("remembers_averages", OPTIMIZER, "goes on with the average that it gave the last time",
-        "graph.composites.AdamW.steps", around(remembering)),
-]  # fmt: skip
-
-
-# Batch norm
 
 
 def batch_normed(name, clause, description, attribute, substitute):
@@ -82,15 +70,14 @@ def always_moving(usual, self, build, *operands):
 
 
 NORMS = [
+    instead("remembers_averages", OPTIMIZER, "goes on with the average that it gave the last time",
+        "graph.composites.AdamW.steps", around(remembering)),
     batch_normed("by_difference", "LANG-02-04", "moves statistics by a share of the difference", "_moved",
         lambda self, old, new: old + (new - old) * Fraction(self.momentum)),
     batch_normed("channel_order", "LANG-10-01", "adds a channel up last axis first", "_of_channels", in_another_order),
     batch_normed("unbiased", NORM, "keeps the variance over one less than the count", "compute", around(unbiased)),
     batch_normed("always_moving", NORM, "moves statistics without training", "compute", around(always_moving)),
 ]  # fmt: skip
-
-
-# Optimizers
 
 
 def stepped(name, clause, description, operation, compute):

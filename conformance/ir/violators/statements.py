@@ -17,9 +17,6 @@ SEMICOLONS = [
 ]  # fmt: skip
 
 
-# Assignments
-
-
 def to_every_name(usual, self, name, value, *, partly=False):
     found, scope, known = self.find(name), self, {name}
     while scope is not None:
@@ -48,9 +45,6 @@ ASSIGNMENTS = [
 ]  # fmt: skip
 
 
-# Returns and calls
-
-
 def _returned_exchanged(usual, self, *arguments):
     present = usual(self, *arguments)
     return None if present is None else exchanged(present, lambda value: value.type)
@@ -65,9 +59,6 @@ OPERATIONS = [
         "language.statements.Statements._call",
         around(lambda usual, self, call, first: usual(self, call, first) if len(call.callee) > 1 else None)),
 ]  # fmt: skip
-
-
-# Assertions and barriers
 
 
 def _late(usual, self, block, arguments, frame):

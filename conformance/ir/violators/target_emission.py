@@ -24,13 +24,11 @@ def rewriting(name, clause, description, to, change):
 
 def reads(name, clause, description, to, pattern, text):
     """Return a violation that replaces a pattern in the text."""
-    return rewriting(
-        name,
-        clause,
-        description,
-        to,
-        lambda answer: answer | {"text": re.sub(pattern, text, answer["text"], flags=re.MULTILINE)},
-    )
+
+    def change(answer):
+        return answer | {"text": re.sub(pattern, text, answer["text"], flags=re.MULTILINE)}
+
+    return rewriting(name, clause, description, to, change)
 
 
 def tells(name, clause, description, change):
@@ -47,14 +45,11 @@ def tells(name, clause, description, change):
 
 def parameters(name, clause, description, change):
     """Return a violation whose LLVM IR declares the parameters of a kernel differently."""
-    return reads(
-        name,
-        clause,
-        description,
-        "llvm",
-        r"^(define .*?)\((.*)\)( #\d+ \{)$",
-        lambda found: f"{found[1]}({', '.join(change(found[2].split(', ')))}){found[3]}",
-    )
+
+    def declared(found):
+        return f"{found[1]}({', '.join(change(found[2].split(', ')))}){found[3]}"
+
+    return reads(name, clause, description, "llvm", r"^(define .*?)\((.*)\)( #\d+ \{)$", declared)
 
 
 def hidden_between(declared):
@@ -130,9 +125,8 @@ LOWERED = [
     tells("other_name", "LANG-08-01", "makes every kernel for sm_80", _stated("target", lambda name: "sm_80")),
     tells("generic_pointers", "LANG-08.1-02", "passes pointers of no space",
         _arguments(lambda types: [type_.replace("<1>", "<0>") for type_ in types])),
-    tells("hidden_before_scalars", "LANG-16-04", "lowers hidden metadata before the scalars",
-        _arguments(lambda types: [*(type_ for type_ in types if type_.startswith("!")), "int16", *(type_
-            for type_ in types if not type_.startswith("!"))])),
+    tells("hidden_before_scalars", "LANG-16-04", "lowers hidden metadata before the scalars", _arguments(lambda types:
+            sorted([*types, "int16"], key=lambda type_: (not type_.startswith("!"), type_ != "int16")))),
     tells("no_scalars", "LANG-16-03", "drops scalars",
         _arguments(lambda types: [type_ for type_ in types if type_.startswith("!")])),
     tells("narrowed", "LANG-08.1-03", "lowers 64-bit scalars to 32",

@@ -16,8 +16,6 @@ from .changes import answers, around, instead
 MMA, LDMATRIX, COPY, BAR, SHFL = (f"LANG-08.2-{number:02}" for number in range(5, 10))
 MFMA, LDS, SWIZZLE = "LANG-08.2-10", "LANG-08.2-11", "LANG-08.2-12"
 
-# Elements of the lanes
-
 
 def holding(name, clause, description, vendor, of, change):
     """Return a violation whose lanes hold other rows or columns of A, [lanes, elements]."""
@@ -57,8 +55,6 @@ MATRICES = [
     instead("rows_anywhere", "LANG-16-06", "loads matrices from any address",
         "kernel_machine.block.BlockState.require_aligned", lambda *ignored: None),
 ]  # fmt: skip
-
-# Barriers, copies, memory
 
 
 def any_barrier(self, block):
@@ -145,8 +141,6 @@ SCALARS = [
             if index.dtype.bits == 64 and self.elem_type.bits == 64 else self.elem_type.storage_bytes))),
 ]  # fmt: skip
 
-# Exchanges
-
 
 def inactive_too(block, values, sources, mask=None):
     places = np.minimum(block.every_lane - block.every_lane % block.warp + sources, block.lanes - 1)
@@ -183,8 +177,6 @@ EXCHANGES = [
     instead("low_words_of_permutation", SWIZZLE, "exchanges 32 bits of 64", "target_ir.operations.vendors.exchanged",
         low_words),
 ]  # fmt: skip
-
-# Entries and control flow
 
 
 def truncated(usual, self, *, inputs, **request):
@@ -238,9 +230,6 @@ ENTRIES = [
         "target_ir.operations.memory.Address.merged",
         around(lambda usual, one, condition, other: usual(one, condition | True, other))),
 ]  # fmt: skip
-
-
-# Comparisons and vectors
 
 
 def without_signs(usual, self, block, a, b):

@@ -43,6 +43,12 @@ def used_at_the_top(instruction):
     return found
 
 
+def through_fp64(usual, body, x, to, overflow):
+    if to.kind == "int" or scalars.dtype_of(x).bits != 64:
+        return usual(body, x, to, overflow)
+    return scalars.narrowed(body, body(llvm.SIToFP, x, to=DTYPES["fp64"]), to, overflow)
+
+
 def zero_extended(usual, body, x, to, overflow):
     number, bits = usual(body, x, to, overflow), scalars.dtype_of(x).bits
     wider = to.kind == "int" and to.bits > bits
@@ -85,11 +91,11 @@ def read_from_the_corner(usual, kernel, batch, corner, tile, lanes):
 
 def moving(kind, wrong):
     """Return the reading of elements, replaced for one operation."""
-    return around(
-        lambda usual, operation, *others: (
-            wrong(usual, operation, *others) if isinstance(operation, kind) else usual(operation, *others)
-        )
-    )
+
+    def reading(usual, operation, *others):
+        return wrong(usual, operation, *others) if isinstance(operation, kind) else usual(operation, *others)
+
+    return around(reading)
 
 
 CAST, ABS = scalars.ON_COMPLEX["cast"], scalars._absolute
@@ -116,10 +122,7 @@ ELEMENTS = [
     instead("abs_of_floats", "LANG-08.2-01", "leaves integers negative that are lowered from abs",
         "target_ir.lowering.scalars.ON_SCALARS", scalars.ON_SCALARS | {"abs": lambda body, operation, x:
             (ABS(body, operation, x) if scalars.dtype_of(x).kind == "float" else x)}),
-    instead("int64_through_fp64", "LANG-08.2-01", "rounds int64 twice on its way to fp32 when lowered",
-        "target_ir.lowering.scalars._of_integer", around(lambda usual, body, x, to, overflow:
-            usual(body, x, to, overflow) if to.kind == "int" or scalars.dtype_of(x).bits != 64
-            else scalars.narrowed(body, body(llvm.SIToFP, x, to=DTYPES["fp64"]), to, overflow))),
+    scalar("int64_through_fp64", "rounds int64 twice on its way to fp32 when lowered", "_of_integer", through_fp64),
     scalar("zero_extended", "widens integers without their sign when lowered", "_of_integer", zero_extended),
     scalar("true_is_minus_one", "casts true to -1 when lowered", "_of_truth", true_is_minus_one),
     scalar("true_is_two", "casts true to 2.0 when lowered", "_of_truth", true_is_two),
@@ -142,9 +145,8 @@ GRADIENTS = [
 
 
 def with_later_unknowns(usual, self, *, source, to, **request):
-    return usual(
-        self, source=source.replace("N", "8") if to == "tile" and "8xN" in source else source, to=to, **request
-    )
+    known = source.replace("N", "8") if to == "tile" and "8xN" in source else source
+    return usual(self, source=known, to=to, **request)
 
 
 SAMPLE = [
@@ -155,9 +157,6 @@ SAMPLE = [
     instead("other_fragments", "LANG-13.1-10", "multiplies fragments of 16x8x16", "tile.lowering.contractions.CHOSEN",
         (16, 8, 16)),
 ]  # fmt: skip
-
-
-# Blocks
 
 
 def covering(name, clause, description, change):
@@ -186,9 +185,6 @@ NESTS = [
     instead("tail_of_rows", BLOCKS, "bounds rows of a tail only", "tile.lowering.contractions.Contraction.inside",
         around(tail_of_rows)),
 ]  # fmt: skip
-
-
-# Stages
 
 
 def last_tile_left_out(usual, kernel, steps, depth, fill, compute, carried):

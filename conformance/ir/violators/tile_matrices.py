@@ -18,9 +18,6 @@ from .changes import around, instead
 MMA, LOADING, FRAGMENTS, ALIGNED = "LANG-07.2-03", "LANG-07.2-02", "LANG-07.1-01", "LANG-07.3-01"
 
 
-# Products
-
-
 def multiplies(name, description, product):
     """Return a violation with another product of fragments."""
 
@@ -58,8 +55,6 @@ PRODUCTS = [
         canonical(*(Array(DTYPES["fp32"], x.values) if x.dtype.name == "tf32" else x for x in (a, b)), accum, c)),
     multiplies("short_integers", "accumulates integers in 16 bits", short_integers),
 ]  # fmt: skip
-
-# Fragments in memory
 
 
 def loads(name, clause, description, **fields):

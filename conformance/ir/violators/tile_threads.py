@@ -16,8 +16,6 @@ from .changes import around, instead, nothing
 BARRIER, SCOPE, SHUFFLE, COPY = "LANG-07.2-05", "LANG-08.3-02", "LANG-07.2-06", "LANG-07.2-04"
 BLOCKS, REGIONS = "LANG-08.2-03", "LANG-01-06"
 
-# Barriers and races
-
 
 def by_warps(self):
     if self.mask is not None:
@@ -101,8 +99,6 @@ MEETING = [
         "kernel_machine.storage.GlobalStorage._mark_seen", around(last_of_the_blocks)),
 ]  # fmt: skip
 
-# Positions of threads
-
 
 PLACES = [
     instead("axes_turned", "LANG-08.1-07", "counts blocks along z for x", "tile.operations.AlongAxis.position",
@@ -110,8 +106,6 @@ PLACES = [
     instead("lanes_of_32", SHUFFLE, "has 32 lanes in every warp", "tile.operations.LaneId.run",
         lambda self, block: Array(self.results()[0].dtype, (block.every_lane % 32).astype(np.int32))),
 ]  # fmt: skip
-
-# Shuffles
 
 
 def shuffles(name, description, source):
@@ -131,8 +125,6 @@ SHUFFLING = [
         around(lambda usual, block, values, sources, mask=None:
             usual(block, values, sources, None if mask is None else (mask & 0xFFFFFFFF) * (1 + (1 << 32))))),
 ]  # fmt: skip
-
-# Copies
 
 
 def to_everybody(self, at, lanes):
@@ -165,8 +157,6 @@ COPYING_OTHERWISE = [
     instead("off_by_one", COPY, "is off by one at the end of a copy", "kernel_machine.block.BlockState.require_within",
         around(within_one_less)),
 ]  # fmt: skip
-
-# Loops and branches
 
 
 def first_only(self, block, start, stop, step, *carried):

@@ -53,9 +53,6 @@ OPERATIONS = [
 ]  # fmt: skip
 
 
-# The target
-
-
 def has(name, clause, description, has_mma):
     """Return a violation with other matrix instructions of a target."""
     return instead(name, clause, description, "ir.targets.Target.has_mma", has_mma)
