@@ -132,7 +132,7 @@ def test_what_the_control_does_not_pass_kills_nothing() -> None:
 
 
 def test_every_violator_and_variant_can_be_put_in_force() -> None:
-    """What one replaces is looked up then: a name that is gone would break the violator, not the clause."""
+    """The names that it replaces are looked up then: one that is gone would break the violator, not the clause."""
     in_force = [violation.broken for violation in load_violations() if not violation.missing]
     in_force += [variant.made for variant in load_variants()]
     assert len(in_force) > 3000
@@ -158,7 +158,7 @@ def test_a_substitute_may_be_made_of_what_it_replaces() -> None:
 
 
 def test_a_violator_is_implied_by_one_of_its_clause_that_fewer_cases_catch() -> None:
-    """Of equal sets the first is kept; another clause, and sets that only overlap, imply nothing."""
+    """The first of equal sets is kept; another clause, and sets that only overlap, imply nothing."""
     rows = [
         ("subtle", "RT-04.1-19", "ab"),
         ("plain", "RT-04.1-19", "abc"),
