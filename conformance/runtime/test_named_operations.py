@@ -225,8 +225,8 @@ def test_a_compensated_sum_of_complex_numbers_and_of_nothing(impl, check):
 
 
 def counted_complex() -> Tensor:
-    """Complex numbers, of which a row's imaginary parts overflow."""
-    large = tensor_of("fp32", [[1, 2.0**127] * 5])
+    """Complex numbers; the imaginary parts of a row overflow, and its real parts are lost if none is compensated."""
+    large = tensor_of("fp32", [[part for real in (1, *[2.0**-24] * 4) for part in (real, 2.0**127)]])
     return Tensor("complex64", (3, 5), counted("fp32", (2, 10), seed=839, exponents=SPREAD).data + large.data)
 
 
