@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from tessera_conformance.strength import Violation
 from tessera_reference.abi.fatbin import CollectivePlan
-from tessera_reference.compilation import images as collective_plans
 
-from ...ir.violators.changes import changed
-from .images import Said, said
-
-Plans = tuple[CollectivePlan, ...]
-
-PLANS_OF = collective_plans.plans_of
+from ...ir.violators.changes import breaks, changed, wrapped
+from .images import said
 
 
-def carried(name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
+def carried(name, description, change):
     """Return a violation that reports other plans."""
-    return said(
-        "RT-08.1-10", name, description, lambda found, _: {"collective_plans": change(found["collective_plans"])}
-    )
+    plans = "collective_plans"
+    return said("RT-08.1-10", name, description, lambda found, _: {plans: change(found[plans])})
 
 
-def derived(name: str, description: str, plans_of: Callable[[Any], Plans]) -> Violation:
-    """Return a violation that derives other plans."""
-    return changed("RT-08.1-10", name, description, ("compilation.images.plans_of", plans_of))
-
-
-def without_subgroup(plan: Said) -> Said:
+def without_subgroup(plan):
     return {name: value for name, value in plan.items() if name != "subgroup"}
 
 
-def of_all(member: str) -> Violation:
+def of_all(member):
     """Return a violation that reports a member of the first plan for all."""
     return carried(
         f"{member}_of_all",
@@ -42,27 +27,21 @@ def of_all(member: str) -> Violation:
     )
 
 
-def phantom(modules: Any) -> Plans:
-    return PLANS_OF(modules) or (CollectivePlan("all_reduce", "dp", "ring"),)
-
-
-def by_message(collective: str, size: int | None) -> str:
+@breaks("RT-08.1-10", "asks the table for what a rank brings", "compilation.images._by_size")
+def size_of_a_share(usual, collective, size):
     parts = 8 if collective == "all_gather" else 1
-    return BY_SIZE(collective, None if size is None else size // parts)
+    return usual(collective, None if size is None else size // parts)
 
-
-BY_SIZE = collective_plans._by_size
 
 PLANS = [
     carried("no_subgroup", "loses subgroup", lambda plans: [*map(without_subgroup, plans)]),
     *map(of_all, ("algorithm", "chunk_bytes", "path", "scope", "priority", "overlap", "qos", "wire")),
-    derived("phantom", "has a plan for a program without collectives", phantom),
+    wrapped("RT-08.1-10", "phantom", "has a plan for a program without collectives", "compilation.images.plans_of",
+        lambda usual, modules: usual(modules) or (CollectivePlan("all_reduce", "dp", "ring"),)),
     changed("COLL-03.1-04", "no_table", "plans rings where nothing is said",
             ("compilation.images._by_size", lambda *arguments: "ring")),
     changed("COLL-03.1-01", "no_ring", "plans direct sends where nothing is said",
             ("compilation.images._by_size", lambda *arguments: "direct")),
-    changed("RT-08.1-10", "size_of_a_share", "asks the table for what a rank brings",
-            ("compilation.images._by_size", by_message)),
-    changed("RT-08.1-10", "size_guessed", "takes a size that is not known for small",
-            ("compilation.images._by_size", lambda name, size: BY_SIZE(name, size or 0))),
+    wrapped("RT-08.1-10", "size_guessed", "takes a size that is not known for small",
+            "compilation.images._by_size", lambda usual, name, size: usual(name, size or 0)),
 ]  # fmt: skip

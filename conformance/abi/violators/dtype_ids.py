@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tessera_conformance.strength import Violation
-from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.numerics.formats import DTYPES
 
 from ...ir.violators.changes import changed
@@ -13,13 +9,11 @@ from ...ir.violators.changes import changed
 IDS = {dtype.name: dtype.abi_id for dtype in DTYPES.values() if dtype.abi_id is not None}
 
 
-def table(clause: str, name: str, description: str, **changes: int) -> Violation:
+def table(clause, name, description, **changes):
     """Return a violation with another id for a dtype in the table."""
-
-    def dtype_ids(self: ReferenceAdapter) -> dict[str, Any]:
-        return {"ids": IDS | changes}
-
-    return changed(clause, name, description, ("adapter.ReferenceAdapter.abi_dtype_ids", dtype_ids))
+    return changed(
+        clause, name, description, ("adapter.ReferenceAdapter.abi_dtype_ids", lambda self: {"ids": IDS | changes})
+    )
 
 
 SHIFTED = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.numerics.formats import DTYPES
 
 from ...runtime.violators.changes import BuildsOnce
@@ -10,7 +10,7 @@ from ...runtime.violators.changes import BuildsOnce
 IDS = {dtype.abi_id: dtype for dtype in DTYPES.values() if dtype.abi_id is not None}
 
 
-def taken_for(clause: str, dtype: str, other: str) -> Violation:
+def taken_for(clause, dtype, other):
     """Return a violation that combines elements of a dtype as those of another one."""
     table = IDS | {DTYPES[dtype].abi_id: DTYPES[other]}
     description = f"combines elements of {dtype} as {other}"

@@ -2,97 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from unittest import mock
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.abi.fatbin import image as model
-from tessera_reference.abi.fatbin import image as reader
-from tessera_reference.abi.fatbin import metadata
+from tessera_conformance.strength import replaced
+from tessera_reference.abi.fatbin import image, metadata
 from tessera_reference.abi.status import Failure
 from tessera_reference.runtime import calls
 
-from ...runtime.violators.changes import ARCH_MISMATCH, BuildsOnce, Call, Given, answering
+from ...ir.violators.changes import around
+from ...runtime.violators.changes import ARCH_MISMATCH, BuildsOnce, answering
 
 READ = calls.read
 
 # Fields
 
 
-def lenient(name: str, description: str, owner: Any, *passed_over: str) -> Violation:
+def lenient(name, description, owner, *passed_over):
     """Return a violation whose reader skips requirements with these names, or with this expectation."""
-    right = owner.require
 
-    def require(holds: bool, what: str, value: object, allowed: str) -> None:
+    def require(usual, holds, what, value, allowed):
         if not any(text in what or text == allowed for text in passed_over):
-            right(holds, what, value, allowed)
+            usual(holds, what, value, allowed)
 
-    return replaced("RT-04.5-04", description, BuildsOnce, (owner, "require", require), name=name)
+    return replaced("RT-04.5-04", description, BuildsOnce, (owner, "require", around(require)), name=name)
 
 
 FIELDS = [
-    lenient("digests_of_sections", "believes the digests of sections", reader, "the SHA-256 of a section"),
-    lenient("any_padding", "takes anything for the padding of a section", reader, "the padding after a section"),
-    lenient("any_size", "does not compare the size in the header", reader, "the size in the header"),
-    lenient("any_container", "reads containers of any version", reader, "the container version", "the field after"),
-    lenient("any_offset", "believes the offsets of sections", reader, "the offset of a section", "the end of the sect"),
+    lenient("digests_of_sections", "believes the digests of sections", image, "the SHA-256 of a section"),
+    lenient("any_padding", "takes anything for the padding of a section", image, "the padding after a section"),
+    lenient("any_size", "does not compare the size in the header", image, "the size in the header"),
+    lenient("any_container", "reads containers of any version", image, "the container version", "the field after"),
+    lenient("any_offset", "believes the offsets of sections", image, "the offset of a section", "the end of the sect"),
     lenient("any_layout", "believes the offsets and sizes of arguments", metadata, "the metadata"),
     lenient("any_number", "believes extents and sizes of kernels", metadata, "shape", "block", "shared_bytes"),
-    lenient("any_checksum", "does not compare the checksum", reader, "the checksum"),
+    lenient("any_checksum", "does not compare the checksum", image, "the checksum"),
     lenient("names_twice", "takes a kernel table with a name twice", metadata, "the kernel table"),
     lenient("any_explanation", "believes what tessExplain is to return", metadata, "of a fusion group", "a tile shape"),
     lenient("scalar_tensors", "takes a scalar that has a shape", metadata, "its tensor"),
-    lenient("signature_inside", "reads on behind a signature", model, "the signature, if any, as the last one"),
+    lenient("signature_inside", "reads on behind a signature", image, "the signature, if any, as the last one"),
     replaced("RT-04.5-04", "takes any switches of a policy", BuildsOnce,
         ("abi.policy.NumericsPolicy.__post_init__", lambda policy: None), name="any_policy"),
-    lenient("targets_twice", "takes a target that is named twice", model, "targets"),
+    lenient("targets_twice", "takes a target that is named twice", image, "targets"),
 ]  # fmt: skip
 
 # Targets
 
 
-def devices(adapter: Any) -> list[str]:
+def devices(adapter):
     """Return the targets of the machine."""
     return sorted({device.target for device in adapter.runtime.machine.topology.devices})
 
 
-def matching(clause: str, name: str, description: str, same: Callable[[str, str], bool]) -> Violation:
+def matching(clause, name, description, same):
     """Return a violation that takes a module for a target of the machine if a rule calls the names equal."""
 
-    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    def answer(adapter, call, given):
         own = devices(adapter)
 
-        def read(data: bytes) -> Any:
+        def read(data):
             fatbin = READ(data)
             known = [section for section in own if any(same(section, target) for target in fatbin.targets)]
             if known:
                 object.__setattr__(fatbin, "targets", tuple(dict.fromkeys((*fatbin.targets, *known))))
             return fatbin
 
-        right, calls.read = calls.read, read  # type: ignore[assignment]
-        try:
+        with mock.patch.object(calls, "read", read):
             return call(**given)
-        finally:
-            calls.read = right
 
     return answering(clause, name, description, "tessModuleLoad", answer)
 
 
-def letters(name: str) -> str:
-    """Return a name without separators."""
-    return "".join(letter for letter in name if letter.isalnum())
+def letters(name):
+    return "".join(filter(str.isalnum, name))
 
 
-def vendor_later(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def vendor_later(adapter, call, given):
     try:
         return call(**given)
     except Refusal as refusal:
         if refusal.outcome.code != ARCH_MISMATCH:
             raise
-        image = given["image"]
         try:
-            targets = READ(bytes.fromhex(image)).targets if isinstance(image, str) else ()
+            targets = READ(bytes.fromhex(given["image"])).targets if isinstance(given["image"], str) else ()
         except Failure:
             raise refusal from None
         if not any(target[:2] == own[:2] for target in targets for own in devices(adapter)):

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from tessera_conformance.chapters.abi.kit.c_names import PROTOTYPES
-from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import header
-from tessera_reference.adapter import ReferenceAdapter
 
 from ...ir.violators.changes import changed
 
 HEADER = header()
 
 
-def written(clause: str, name: str, description: str, *changes: tuple[str, str]) -> Violation:
+def written(clause, name, description, *changes):
     """Return a violation that replaces texts of the header, each of which it must contain."""
     text = HEADER
     for old, new in changes:
@@ -23,34 +20,37 @@ def written(clause: str, name: str, description: str, *changes: tuple[str, str])
             raise ValueError(f"{name}: the header does not have {old!r}")
         text = text.replace(old, new)
 
-    def answer(self: ReferenceAdapter) -> dict[str, Any]:
-        return {"text": text}
-
-    return changed(clause, name, description, ("adapter.ReferenceAdapter.abi_header", answer))
+    return changed(clause, name, description, ("adapter.ReferenceAdapter.abi_header", lambda self: {"text": text}))
 
 
-def declaration(function: str) -> str:
+def declaration(function):
     """Return the prototype of a function in the header."""
     match = re.search(rf"tessStatus_t {function}\([^;]*\);", HEADER)
     assert match is not None, function
     return match[0]
 
 
-def parameters(function: str) -> list[str]:
+def parameters(function):
     """Return the parameters of a function."""
     text = declaration(function)
     return [" ".join(word.split()) for word in text[text.index("(") + 1 : text.rindex(")")].split(",")]
 
 
-def exchanged(function: str) -> list[str]:
+def exchanged(function):
     *rest, before, last = parameters(function)
     return [*rest, last, before]
 
 
-def redeclared(clause: str, function: str, slug: str, how: str, given: list[str]) -> Violation:
+def redeclared(clause, function, slug, how, given):
     """Return a violation that declares a function with other parameters."""
     new = f"tessStatus_t {function}({', '.join(given) or 'void'});"
     return written(clause, f"{function}_{slug}", f"declares {function} {how}", (declaration(function), new))
+
+
+def instead_of(function, clause, name, description, result, before=""):
+    """Return a violation that declares a function with another result."""
+    other = before + declaration(function).replace("tessStatus_t", result, 1)
+    return written(clause, name, description, (declaration(function), other))
 
 
 UNDECLARED = [
@@ -62,14 +62,7 @@ TYPED = [
     for clause, name, function, old, new, description in (
         ("RT-04.1-18", "short_version", "tessGetVersion", "int* minor", "short* minor", "takes a pointer to short"),
         ("RT-04.2-02", "ids_not_const", "tessMeshCreate", "const int*", "int*", "may change the device ids"),
-        (
-            "RT-04.2-02",
-            "axes_by_pointer",
-            "tessMeshCreate",
-            "tessMeshAxes axes",
-            "tessMeshAxes* axes",
-            "points to axes",
-        ),
+        ("RT-04.2-02", "axes_by_pointer", "tessMeshCreate", "Axes axes", "Axes* axes", "points to axes"),
         ("RT-04.3-03", "unsigned_priority", "tessStreamCreate", "int priority", "unsigned priority", "has no negative"),
         ("RT-04.4-03", "int_bytes", "tessMalloc", "size_t bytes", "unsigned bytes", "counts bytes as unsigned"),
         ("RT-04.4-05", "int_kind", "tessHostAlloc", "tessMemKind kind", "int kind", "takes any int as a kind"),
@@ -79,14 +72,7 @@ TYPED = [
         ("RT-04.5-13", "config_by_pointer", "tessLaunch", "Config cfg", "Config* cfg", "points to the configuration"),
         ("RT-04.6-04", "unsigned_dtype", "tessAllReduce", "int dtype", "unsigned dtype", "has unsigned dtypes"),
         ("RT-04.7-07", "policy_not_const", "tessSetNumericsPolicy", "const tess", "tess", "may change the policy"),
-        (
-            "RT-04.7-09",
-            "const_policy",
-            "tessGetNumericsPolicy",
-            "tessNumericsPolicy*",
-            "const tessNumericsPolicy*",
-            "may not write the policy",
-        ),
+        ("RT-04.7-09", "const_policy", "tessGetNumericsPolicy", ", tess", ", const tess", "may not write the policy"),
         ("RT-04.8-02", "profiler_by_value", "tessProfilerStart", "tessProfiler_t*", "tessProfiler_t", "has no out"),
     )
 ]
@@ -104,18 +90,13 @@ EXCHANGED = [
 ]
 
 RESULTS = [
-    written(
-        "RT-07-01",
-        f"{function}_returns_{result.split()[0]}",
-        f"has {function} return {result}",
-        (declaration(function), declaration(function).replace("tessStatus_t", result, 1)),
-    )
-    for function, result in (
-        ("tessInit", "int"),
-        ("tessStreamSynchronize", "unsigned"),
-        ("tessHostFree", "void"),
-        ("tessProfilerStop", "tessCollOp"),
-    )
+    instead_of(function, "RT-07-01", f"{function}_returns_{result}", f"has {function} return {result}", result)
+    for function, result in {
+        "tessInit": "int",
+        "tessStreamSynchronize": "unsigned",
+        "tessHostFree": "void",
+        "tessProfilerStop": "tessCollOp",
+    }.items()
 ]
 
 END_OF_LINKAGE = "#ifdef __cplusplus\n}\n#endif"
@@ -123,22 +104,8 @@ END_OF_LINKAGE = "#ifdef __cplusplus\n}\n#endif"
 CONVENTIONS = [
     written("LANG-16-07", "partly_mangled", "ends C linkage before the profiler",
         ("/* 4.8 Profiling */", END_OF_LINKAGE), (END_OF_LINKAGE + "\n\n#endif", "#endif")),
-    *(
-        written("LANG-16-07", name, description, (declaration(function), changed_text))
-        for name, function, description, changed_text in (
-            (
-                "other_registers",
-                "tessLaunch",
-                "passes the arguments of a launch in other registers",
-                declaration("tessLaunch").replace("tessStatus_t", "__attribute__((ms_abi)) tessStatus_t", 1),
-            ),
-            (
-                "callee_cleans",
-                "tessFree",
-                "lets tessFree take its arguments from the stack",
-                "#define TESS_CALL __stdcall\n"
-                + declaration("tessFree").replace("tessStatus_t ", "tessStatus_t TESS_CALL ", 1),
-            ),
-        )
-    ),
+    instead_of("tessLaunch", "LANG-16-07", "other_registers", "passes the arguments of a launch in other registers",
+        "__attribute__((ms_abi)) tessStatus_t"),
+    instead_of("tessFree", "LANG-16-07", "callee_cleans", "lets tessFree take its arguments from the stack",
+        "tessStatus_t TESS_CALL", before="#define TESS_CALL __stdcall\n"),
 ]  # fmt: skip

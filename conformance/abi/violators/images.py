@@ -3,47 +3,41 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, violates
+from tessera_conformance.strength import violates
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.compilation import images
-from tessera_reference.compilation.kernels import Offered
-from tessera_reference.ir.operation import Module
-from tessera_reference.ir.targets import Target
 
-from ...ir.violators.changes import changed
+from ...ir.violators.changes import around, changed, nothing, wrapped
 
-Said = dict[str, Any]
-
-EXAMPLE = images.example
-STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFastMath": 0}
+INSPECT = "adapter.ReferenceAdapter.abi_inspect"
 
 
-def said(clause: str, name: str, description: str, change: Callable[[Said, str], Said]) -> Violation:
+def said(clause, name, description, change):
     """Return a violation that changes an image's metadata; `change` also gets the image."""
-    original = ReferenceAdapter.abi_inspect
 
-    def inspect(self: ReferenceAdapter, *, image: str) -> Said:
-        found = original(self, image=image)
+    def inspect(usual, self, *, image):
+        found = usual(self, image=image)
         return found | change(found, image)
 
-    return changed(clause, name, description, ("adapter.ReferenceAdapter.abi_inspect", inspect))
+    return changed(clause, name, description, (INSPECT, around(inspect)))
 
 
-def kernels(clause: str, name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
+def kernels(clause, name, description, change):
     """Return a violation that changes the kernel table."""
     return said(clause, name, description, lambda found, _: {"kernels": change(found["kernels"])})
 
 
-def sections(clause: str, name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
+def sections(clause, name, description, change):
     """Return a violation that changes the sections."""
     return said(clause, name, description, lambda found, _: {"sections": change(found["sections"])})
 
 
-def packed(entry: Said) -> Said:
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def packed(entry):
     end, places = 0, []
     for place in entry["parameters"]:
         places.append(place | {"offset": end})
@@ -51,7 +45,7 @@ def packed(entry: Said) -> Said:
     return entry | {"parameters": places}
 
 
-def by_type(entry: Said) -> Said:
+def by_type(entry):
     return entry | {"parameters": sorted(entry["parameters"], key=lambda place: place["type"] != "ptr")}
 
 
@@ -71,16 +65,11 @@ HEADERS = [
     said("RT-08.1-03", "targets_of_the_machine", "names sm_90 always", lambda *_: {"targets": ["sm_90"]}),
     said("RT-02-03", "every_target", "names every target", lambda *_: {"targets": ["gfx942", "sm_80", "sm_90"]}),
     said("RT-08.1-04", "short_hash", "has a hash of 4 bytes", lambda meta, _: {"ir_hash": meta["ir_hash"][:8]}),
-    said("RT-08.1-04", "hash_of_the_image", "hashes the image",
-        lambda _, image: {"ir_hash": hashlib.sha256(image.encode()).hexdigest()}),
-    said(
-        "RT-02-02",
-        "hash_of_the_names",
-        "hashes the names of the kernels",
-        lambda meta, _: {
-            "ir_hash": hashlib.sha256("".join(kernel["name"] for kernel in meta["kernels"]).encode()).hexdigest()
-        },
-    ),
+    said("RT-08.1-04", "hash_of_the_image", "hashes the image", lambda _, image: {"ir_hash": digest(image)}),
+    said("RT-02-02", "hash_of_the_names", "hashes the names of the kernels",
+        lambda meta, _: {"ir_hash": digest("".join(kernel["name"] for kernel in meta["kernels"]))}),
+    said("RT-08.1-09", "no_fast_math", "forgets fast math",
+        lambda meta, _: {"policy": meta["policy"] and meta["policy"] | {"allowFastMath": 0}}),
 ]  # fmt: skip
 
 SECTIONS = [
@@ -88,47 +77,37 @@ SECTIONS = [
         lambda every: [section | {"bytes": 0} if section["kind"] == "ptx" else section for section in every]),
     sections("RT-08.1-06", "rocdl_for_all", "has ROCDL for no target",
         lambda every: [section | {"target": None} if section["kind"] == "rocdl" else section for section in every]),
-    sections(
-        "RT-08.1-05",
-        "one_vendor",
-        "holds one binary only",
-        lambda every: [section for i, section in enumerate(every) if section["kind"] not in ("ptx", "rocdl") or i == 3],
-    ),
+    sections("RT-08.1-05", "one_vendor", "holds one binary only", lambda every:
+        [section for i, section in enumerate(every) if section["kind"] not in ("ptx", "rocdl") or i == 3]),
     sections("RT-08.1-12", "empty_metadata", "has empty metadata", lambda every: [every[0] | {"bytes": 0}, *every[1:]]),
 ]  # fmt: skip
 
 
-def of_one_product(kernel: Offered, target: Target) -> Module | None:
-    """Return no code for the kernel of sums."""
-    return None if kernel.name == "sum" else EXAMPLE(kernel, target)
+def of_one_product(usual, kernel, target):
+    return None if kernel.name == "sum" else usual(kernel, target)
 
 
 OPEN = [
-    changed(clause, name, description, ("compilation.images.example", change))
+    wrapped(clause, name, description, "compilation.images.example", change)
     for clause, name, description, change in (
-        ("RT-08.1-05", "open_without_ptx", "holds IR alone of kernels with open extents", lambda *_: None),
-        ("RT-08.1-06", "open_without_rocdl", "holds no bitcode of kernels with open extents", lambda *_: None),
+        ("RT-08.1-05", "open_without_ptx", "holds IR alone of kernels with open extents", nothing),
+        ("RT-08.1-06", "open_without_rocdl", "holds no bitcode of kernels with open extents", nothing),
         ("RT-08.1-05", "some_open_without_ptx", "leaves a kernel with open extents out of PTX", of_one_product),
         ("RT-08.1-06", "some_open_without_rocdl", "leaves a kernel with open extents out of bitcode", of_one_product),
     )
 ]
 
-METADATA = [
-    said("RT-08.1-09", "no_fast_math", "forgets fast math",
-        lambda meta, _: {"policy": meta["policy"] and meta["policy"] | {"allowFastMath": 0}}),
-]  # fmt: skip
-
 
 @violates("RT-08.1-01", "looks up elsewhere what an image lacks")
 class Damaged(ReferenceAdapter):
-    last: str | None = None
+    last = None
 
-    def abi_compile(self, **request: Any) -> dict[str, Any]:
+    def abi_compile(self, **request):
         answer = super().abi_compile(**request)
         self.last = answer["image"]
         return answer
 
-    def abi_inspect(self, *, image: str) -> Said:
+    def abi_inspect(self, *, image):
         try:
             return super().abi_inspect(image=image)
         except Refusal:
@@ -139,14 +118,14 @@ class Damaged(ReferenceAdapter):
 
 @violates("RT-02-02", "counts programs instead of hashing them")
 class Counted(ReferenceAdapter):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.numbers: dict[str, int] = {}
+        self.numbers = {}
 
-    def abi_compile(self, **request: Any) -> dict[str, Any]:
+    def abi_compile(self, **request):
         answer = super().abi_compile(**request)
         self.numbers[answer["image"]] = len(self.numbers) + 1
         return answer
 
-    def abi_inspect(self, *, image: str) -> Said:
+    def abi_inspect(self, *, image):
         return super().abi_inspect(image=image) | {"ir_hash": f"{len(self.numbers):064x}"}

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.abi.fatbin import KernelEntry
-from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import calls
 
+from ...ir.violators.changes import wrapped
 from ...runtime.violators.changes import BuildsOnce
 
-SCALARS, ARGUMENTS = calls.scalars_of, calls.argument_bytes
-Found = tuple[Mapping[str, int], Mapping[str, Array]]
-LONGEST = 4096
+Slot = namedtuple("Slot", "type size")
+"""An argument: its type, and its size in bytes by the rule."""
 
 
-class Slot(NamedTuple):
-    """An argument: its type, and its size in bytes by the rule."""
-
-    type: str
-    size: int
-
-
-Rule = Callable[[Sequence[Slot]], Sequence[int]]
-"""The offsets at which a kernel reads its arguments."""
-
-
-def aligned(alignment: Callable[[Slot], int], width: Callable[[Slot], int] = lambda slot: slot.size) -> Rule:
+def aligned(alignment, width=lambda slot: slot.size):
     """Return the rule of consecutive arguments with another alignment or another width."""
 
-    def places(slots: Sequence[Slot]) -> list[int]:
+    def places(slots):
         found, end = [], 0
         for slot in slots:
             found.append(-(-end // alignment(slot)) * alignment(slot))
@@ -42,46 +26,44 @@ def aligned(alignment: Callable[[Slot], int], width: Callable[[Slot], int] = lam
     return places
 
 
-def natural(slot: Slot) -> int:
-    """Return the alignment of the specification's rule."""
+def natural(slot):
     return min(slot.size, 8)
 
 
 RIGHT = aligned(natural)
 
 
-def sorted_by(key: Callable[[Slot], Any]) -> Rule:
-    def places(slots: Sequence[Slot]) -> list[int]:
+def sorted_by(key):
+    def places(slots):
         order = sorted(range(len(slots)), key=lambda place: key(slots[place]))
-        laid = dict(zip(order, RIGHT([slots[place] for place in order]), strict=True))
-        return [laid[place] for place in range(len(slots))]
+        return [laid for _, laid in sorted(zip(order, RIGHT([slots[place] for place in order]), strict=True))]
 
     return places
 
 
-def reading(clause: str, name: str, description: str, rule: Rule) -> Violation:
+def reading(clause, name, description, rule):
     """Return a violation that reads arguments at other offsets."""
 
-    def scalars_of(entry: KernelEntry, buffer: bytes) -> Found:
+    def scalars_of(usual, entry, buffer):
         layout = entry.layout
         slots = [Slot(parameter.type, size) for parameter, size in zip(entry.parameters, layout.sizes, strict=True)]
-        wide, right = buffer.ljust(LONGEST, b"\0"), bytearray(buffer)
+        wide, right = buffer.ljust(4096, b"\0"), bytearray(buffer)
         for at, offset, size in zip(rule(slots), layout.offsets, layout.sizes, strict=True):
             right[offset : offset + size] = wide[at : at + size]
-        return SCALARS(entry, bytes(right))
+        return usual(entry, bytes(right))
 
-    return replaced(clause, description, BuildsOnce, ("runtime.calls.scalars_of", scalars_of), name=name)
+    return wrapped(clause, name, description, "runtime.calls.scalars_of", scalars_of, BuildsOnce)
 
 
-def sized(clause: str, name: str, description: str, legal: Callable[[int, int], bool]) -> Violation:
+def sized(clause, name, description, legal):
     """Return a violation that accepts other sizes: `legal` takes a size and the end of the last argument."""
 
-    def argument_bytes(kernel: Any, buffer: Any, size: int, stream: Any) -> bytes:
+    def argument_bytes(usual, kernel, buffer, size, stream):
         if not legal(size, kernel.entry.layout.end_of_last_argument):
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", f"argSize is {size}")
-        return ARGUMENTS(kernel, buffer, size, stream)
+        return usual(kernel, buffer, size, stream)
 
-    return replaced(clause, description, BuildsOnce, ("runtime.calls.argument_bytes", argument_bytes), name=name)
+    return wrapped(clause, name, description, "runtime.calls.argument_bytes", argument_bytes, BuildsOnce)
 
 
 PLACES = [

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.runtime.launches import LoadedModule
 
+from ...ir.violators.changes import wrapped
 from ...runtime.violators.changes import BuildsOnce
 from .kernels import renamed
 
-DECLARED = re.compile(r"\bkernel (\w+)")
+COMPILE = "adapter.ReferenceAdapter.abi_compile"
 
 
-def compared(name: str, description: str, part: Callable[[str], object]) -> Violation:
+def compared(name, description, part):
     """Return a violation that finds kernels by a part of their names."""
 
-    def entry(module: LoadedModule, expected: str) -> Any:
+    def entry(usual, module, expected):
         return next((kernel for kernel in module.fatbin.metadata.kernels if part(kernel.name) == part(expected)), None)
 
-    return replaced("RT-08.1-07", description, BuildsOnce, ("runtime.launches.LoadedModule.entry", entry), name=name)
+    return wrapped("RT-08.1-07", name, description, "runtime.launches.LoadedModule.entry", entry, BuildsOnce)
 
 
 TABLES = [
     renamed("RT-10.3-01", "of_32", "loses the last character of names of 32",
-        lambda name: (name[:-1] if len(name) == 32 else name)),
+        lambda name: name[:-1] if len(name) == 32 else name),
 ]  # fmt: skip
 
 SEARCHED = [
@@ -37,33 +33,34 @@ SEARCHED = [
 ]
 
 
-@violates("RT-10.3-01", "cuts names after 63 characters")
-class CutAt63(ReferenceAdapter):
-    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
-        taken: list[str] = []
+def cut_at_63(usual, self, *, source, **options):
+    taken = []
 
-        def cut(match: re.Match[str]) -> str:
-            name = match[1][:63]
-            taken.append(name)
-            return f"kernel {name if taken.count(name) == 1 else name[:62] + str(taken.count(name))}"
+    def cut(match):
+        taken.append(match[1][:63])
+        return f"kernel {taken[-1] if taken.count(taken[-1]) == 1 else taken[-1][:62] + str(taken.count(taken[-1]))}"
 
-        return super().abi_compile(source=DECLARED.sub(cut, source), **options)
+    return usual(self, source=re.sub(r"\bkernel (\w+)", cut, source), **options)
 
 
-@violates("RT-10.3-01", "refuses kernels and parameters that are named as registers")
-class NoRegisters(ReferenceAdapter):
-    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
-        if re.search(r"[ (](?:r0|v0|s0|tid|exec)[:(]", source):
-            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "a register is declared twice")
-        return super().abi_compile(source=source, **options)
+def no_registers(usual, self, *, source, **options):
+    if re.search(r"[ (](?:r0|v0|s0|tid|exec)[:(]", source):
+        raise Refusal("TESS_ERR_INVALID_VALUE", "call", "a register is declared twice")
+    return usual(self, source=source, **options)
 
 
-@violates("RT-10.1-01", "takes parameters in the order of their names where one is a register")
-class ByName(ReferenceAdapter):
-    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
-        def ordered(match: re.Match[str]) -> str:
-            parameters = match[2].split(", ")
-            return f"kernel {match[1]}({', '.join(sorted(parameters))})"
+def by_name(usual, self, *, source, **options):
+    def ordered(match):
+        return f"kernel {match[1]}({', '.join(sorted(match[2].split(', ')))})"
 
-        named = re.compile(r"kernel (\w+)\(((?:r0|rd1|p1|f2|tid|v0|vcc|ret): [^)]*)\)")
-        return super().abi_compile(source=named.sub(ordered, source), **options)
+    named = re.compile(r"kernel (\w+)\(((?:r0|rd1|p1|f2|tid|v0|vcc|ret): [^)]*)\)")
+    return usual(self, source=named.sub(ordered, source), **options)
+
+
+COMPILED = [
+    wrapped("RT-10.3-01", "CutAt63", "cuts names after 63 characters", COMPILE, cut_at_63),
+    wrapped("RT-10.3-01", "NoRegisters", "refuses kernels and parameters that are named as registers", COMPILE,
+        no_registers),
+    wrapped("RT-10.1-01", "ByName", "takes parameters in the order of their names where one is a register", COMPILE,
+        by_name),
+]  # fmt: skip

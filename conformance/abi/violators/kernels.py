@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 from tessera_conformance.adapter import NotSupported
-from tessera_conformance.strength import Violation, violates
+from tessera_conformance.strength import violates
 from tessera_reference.adapter import ReferenceAdapter
 
-from ...ir.violators.changes import changed
+from ...ir.violators.changes import changed, nothing, wrapped
+from .images import said
 
-Entry = dict[str, Any]
 
-
-def table(clause: str, name: str, description: str, change: Callable[[Entry], Entry]) -> Violation:
+def table(clause, name, description, change):
     """Return a violation that applies `change` to each entry of every image's kernel table."""
-    original = ReferenceAdapter.abi_inspect
-
-    def inspect(self: ReferenceAdapter, *, image: str) -> dict[str, Any]:
-        found = original(self, image=image)
-        return found | {"kernels": [change(kernel) for kernel in found["kernels"]]}
-
-    return changed(clause, name, description, ("adapter.ReferenceAdapter.abi_inspect", inspect))
+    return said(clause, name, description, lambda found, _: {"kernels": [*map(change, found["kernels"])]})
 
 
-def renamed(clause: str, name: str, description: str, rename: Callable[[str], str]) -> Violation:
+def renamed(clause, name, description, rename):
     """Return a violation that gives kernels other public names."""
     return table(clause, name, description, lambda kernel: kernel | {"name": rename(kernel["name"])})
 
@@ -38,67 +29,53 @@ TABLES = [
 ]  # fmt: skip
 
 
-@violates("RT-10.2-01", "drops the results of kernels")
-class ResultsDropped(ReferenceAdapter):
-    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
-        if "kernel" in source and "func" not in source:
-            source = re.sub(r"return \w+;", "return;", re.sub(r"\) -> [^{]*\{", ") {", source))
-        return super().abi_compile(source=source, **options)
+def results_dropped(usual, self, *, source, **options):
+    if "kernel" in source and "func" not in source:
+        source = re.sub(r"return \w+;", "return;", re.sub(r"\) -> [^{]*\{", ") {", source))
+    return usual(self, source=source, **options)
 
 
-class Launches(ReferenceAdapter):
-    """The reference with an action before and after each launch."""
-
-    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802, the name of the C function
-        """Launch between `before` and `after`."""
-        answer = super().runtime_tessLaunch(**(arguments | self.before(arguments)))
-        self.after(arguments)
-        return answer
-
-    def before(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the changed parameters of the launch."""
-        return {}
-
-    def after(self, given: dict[str, Any]) -> None:
-        """Act after the launch was queued."""
+def arguments_written(usual, self, **given):
+    answer = usual(self, **given)
+    if isinstance(given["argBuffer"], int):
+        self.runtime_tessxHostWrite(hostPtr=given["argBuffer"], data="00" * 8)
+    return answer
 
 
-@violates("RT-10.2-02", "writes into the arguments in host memory")
-class ArgumentsWritten(Launches):
-    def after(self, given: dict[str, Any]) -> None:
-        if isinstance(given["argBuffer"], int):
-            self.runtime_tessxHostWrite(hostPtr=given["argBuffer"], data="00" * 8)
+def pointers_first(usual, self, *, argBuffer, **given):  # noqa: N803, the name of the C function
+    turned = isinstance(argBuffer, str) and len(argBuffer) == 48
+    buffer = argBuffer[16:32] + argBuffer[:16] + argBuffer[32:] if turned else argBuffer
+    return usual(self, argBuffer=buffer, **given)
+
+
+LAUNCH = "adapter.ReferenceAdapter.runtime_tessLaunch"
+LAUNCHES = [
+    wrapped("RT-10.2-01", "ResultsDropped", "drops the results of kernels", "adapter.ReferenceAdapter.abi_compile",
+        results_dropped),
+    wrapped("RT-10.2-02", "ArgumentsWritten", "writes into the arguments in host memory", LAUNCH, arguments_written),
+    wrapped("RT-10.1-13", "PointersOfLaunchesFirst", "wants the pointers of a launch first", LAUNCH, pointers_first),
+]  # fmt: skip
 
 
 @violates("RT-10.2-02", "writes to the first pointer that it was ever given")
-class FirstPointerKept(Launches):
+class FirstPointerKept(ReferenceAdapter):
     kept = ""
 
-    def before(self, given: dict[str, Any]) -> dict[str, Any]:
-        buffer = given["argBuffer"]
-        if not isinstance(buffer, str) or len(buffer) != 32:
-            return {}
-        self.kept = self.kept or buffer[16:]
-        return {"argBuffer": buffer[:16] + self.kept}
+    def runtime_tessLaunch(self, *, argBuffer, **given):  # noqa: N802, N803, the names of the C function
+        if not isinstance(argBuffer, str) or len(argBuffer) != 32:
+            return super().runtime_tessLaunch(argBuffer=argBuffer, **given)
+        self.kept = self.kept or argBuffer[16:]
+        return super().runtime_tessLaunch(argBuffer=argBuffer[:16] + self.kept, **given)
 
-    def session_reset(self) -> dict[str, Any]:
+    def session_reset(self):
         self.kept = ""
         return super().session_reset()
 
 
-@violates("RT-10.1-13", "wants the pointers of a launch first")
-class PointersOfLaunchesFirst(Launches):
-    def before(self, given: dict[str, Any]) -> dict[str, Any]:
-        buffer = given["argBuffer"]
-        if not isinstance(buffer, str) or len(buffer) != 48:
-            return {}
-        return {"argBuffer": buffer[16:32] + buffer[:16] + buffer[32:]}
-
-
-def without(function: str) -> Violation:
+def without(function):
     """Return a violation that does not implement a collective."""
 
-    def absent(self: ReferenceAdapter, **arguments: Any) -> dict[str, Any]:
+    def absent(self, **arguments):
         raise NotSupported(function)
 
     description = f"does not have {function}"
@@ -107,14 +84,12 @@ def without(function: str) -> Violation:
 
 COLLECTIVES = [without(name) for name in ("tessBroadcast", "tessReduceScatter", "tessAllGather", "tessAllReduce")]
 
-ALIGNMENT = [
-    changed("RT-09-08", "rows_of_ldmatrix_anywhere", "loads matrices from any address",
-        ("kernel_machine.block.BlockState.require_aligned", lambda *ignored: None)),
-]  # fmt: skip
+PLACE = "kernel_machine.block.BlockState.require_aligned"
+rows_of_ldmatrix_anywhere = changed("RT-09-08", "", "loads matrices from any address", (PLACE, nothing))
 
 
 @violates("RT-09-08", "gives device memory at odd multiples of 8")
 class MemoryOfEight(ReferenceAdapter):
-    def runtime_tessMalloc(self, *, mesh: int, bytes: int, **others: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessMalloc(self, *, mesh, bytes, **others):  # noqa: N802
         given = super().runtime_tessMalloc(mesh=mesh, bytes=bytes + 8, **others)
         return {"devPtr": given["devPtr"] + 8}

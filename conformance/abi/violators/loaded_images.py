@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import violates
 
-from ...runtime.violators.changes import ARCH_MISMATCH, INVALID, BuildsOnce, Call, Given, answering, restating
+from ...runtime.violators.changes import ARCH_MISMATCH, INVALID, BuildsOnce, answering, restating
 from ...runtime.violators.module_versions import loading
 from .kernel_buffers import reading, sorted_by
 
 
-def names_of(adapter: Any, module: int) -> list[str]:
-    """Return the names of a module's kernels, in its order."""
-    loaded = dict(adapter.runtime.handles.live("module"))[module]
-    return [kernel.name for kernel in loaded.fatbin.metadata.kernels]
-
-
-def first_alone(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    if given["name"] not in names_of(adapter, given["module"])[:1]:
+def first_alone(adapter, call, given):
+    loaded = dict(adapter.runtime.handles.live("module"))[given["module"]]
+    if given["name"] not in [kernel.name for kernel in loaded.fatbin.metadata.kernels][:1]:
         raise Refusal(INVALID, "call", "tessKernelGet: no such kernel")
     return call(**given)
 
 
-def without_marks(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def without_marks(adapter, call, given):
     name = given["name"]
     return call(**given | {"name": name.split(".")[-1].split("::")[-1].lstrip("@") if isinstance(name, str) else name})
 
@@ -38,30 +31,25 @@ KERNELS = [
     loading("RT-02-04", "loads_every_version", "loads modules of every version", lambda module, own: True),
 ]
 
-_LAST: list[str] = []
+_LAST = []
 
 
 @violates("RT-08.1-01", "loads what was compiled last, whatever the image")
 class LastCompiled(BuildsOnce):
-    def abi_compile(self, **arguments: Any) -> dict[str, Any]:
+    def abi_compile(self, **arguments):
         answer = super().abi_compile(**arguments)
         _LAST[:] = [answer["image"]]
         return answer
 
-    def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **arguments: Any) -> dict[str, Any]:  # noqa: N802
+    def runtime_tessModuleLoad(self, *, image, size=None, **arguments):  # noqa: N802
         if isinstance(image, str) and _LAST and image != _LAST[0]:
             image, size = _LAST[0], len(_LAST[0]) // 2
         return super().runtime_tessModuleLoad(image=image, size=size, **arguments)
 
 
 TARGETS = [
-    restating(
-        clause,
-        f"foreign_images_are_{name}",
-        f"takes an image for other devices as {name}",
-        "tessModuleLoad",
-        ARCH_MISMATCH,
-        status,
-    )
-    for clause, name, status in (("RT-08.1-03", "loaded", ""), ("RT-02-03", "damaged", INVALID))
-]
+    restating("RT-08.1-03", "foreign_images_are_loaded", "takes an image for other devices as loaded",
+        "tessModuleLoad", ARCH_MISMATCH, ""),
+    restating("RT-02-03", "foreign_images_are_damaged", "takes an image for other devices as damaged",
+        "tessModuleLoad", ARCH_MISMATCH, INVALID),
+]  # fmt: skip

@@ -75,5 +75,27 @@ def around(change: Callable[..., Any]) -> Around:
     return Around(lambda usual: lambda *arguments, **named: change(usual, *arguments, **named))
 
 
+def wrapped(
+    clause: str, name: str, description: str, place: str, change: Callable[..., Any], make: Any = make
+) -> Violation:
+    """Return a violation that calls `change` with what it replaces, and then with the arguments."""
+    return replaced(clause, description, make, (place, around(change)), name=name)
+
+
+def breaks(clause: str, description: str, how: Any, *rest: Any, make: Any = make) -> Callable[[Any], Violation]:
+    """Return a decorator that makes of a function the violation of its name.
+
+    `how` names what the function replaces, which it gets before its arguments, or makes rows with a change.
+    """
+
+    def made(function: Any) -> Violation:
+        if isinstance(how, str):
+            return wrapped(clause, function.__name__, description, how, function, make)
+        violation: Violation = how(clause, function.__name__, description, function, *rest)
+        return violation
+
+    return made
+
+
 def nothing(*arguments: Any, **named: Any) -> None:
     """Accept everything."""

@@ -2,115 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from tessera_conformance.strength import Violation
-
-from .message_changes import Message, refusing
+from .message_changes import refusing
 
 ABSENT = object()
 
 
-def patterns(message: Message) -> Message:
+def patterns(message):
     """Return the pattern of a write, or {}."""
     return message.get("pattern") or {}
 
 
-def scalars(message: Message) -> list[Message]:
-    """Return the scalars of a launch."""
+def scalars(message):
     return [argument for argument in message.get("args", ()) if argument["arg_kind"] == "scalar"]
 
 
-def tensors(message: Message) -> list[list[Message]]:
+def tensors(message):
     """Return the shards of each tensor of a launch."""
-    return [
-        argument["tensor_pa_map"]["shards"] for argument in message.get("args", ()) if argument["arg_kind"] == "tensor"
-    ]
+    given = [argument for argument in message.get("args", ()) if argument["arg_kind"] == "tensor"]
+    return [argument["tensor_pa_map"]["shards"] for argument in given]
 
 
-def unlisted(clause: str, member: str, value: str, of: Callable[[Message], Any]) -> Violation:
-    """Return a violation that refuses a value that the document lists."""
-    return refusing(clause, f"no_{value}_{member}", f"refuses {member} {value}", lambda message: value == of(message))
+def unlisted(section, first, member, *values):
+    """Return violations that refuse values that the document lists, with numbers of clauses from the first."""
+
+    def refused(number, value):
+        def when(message):
+            return value == (patterns(message) if member == "pattern_kind" else message).get(member)
+
+        return refusing(f"HIO-{section}-{number:02}", f"no_{value}_{member}", f"refuses {member} {value}", when)
+
+    return [refused(number, value) for number, value in enumerate(values, first)]
 
 
-def top(member: str) -> Callable[[Message], Any]:
-    """Return a getter of a member of the request itself."""
-    return lambda message: message.get(member)
-
-
+PATTERNS = ("zero", "fill_u8", "fill_u16", "fill_u32", "fill_fp16", "fill_fp32")
 LISTED = [
-    *(
-        unlisted(clause, "msg_type", value, top("msg_type"))
-        for clause, value in {
-            "HIO-D2-02": "MemoryWrite",
-            "HIO-D2-03": "MemoryRead",
-            "HIO-D2-04": "KernelLaunch",
-        }.items()
-    ),
-    unlisted("HIO-D5-09", "src_kind", "pattern", top("src_kind")),
-    *(
-        unlisted(f"HIO-D5-{number}", "pattern_kind", value, lambda message: patterns(message).get("pattern_kind"))
-        for number, value in enumerate(("zero", "fill_u8", "fill_u16", "fill_u32", "fill_fp16", "fill_fp32"), 13)
-    ),
-    *(
-        unlisted(f"HIO-D5-{number}", "dst_mem_kind", value, top("dst_mem_kind"))
-        for number, value in enumerate(("HBM", "TCM", "AUTO"), 27)
-    ),
-    unlisted("HIO-D6-14", "dst_kind", "discard", top("dst_kind")),
-    unlisted("HIO-D7-43", "failure_policy", "fail_fast", top("failure_policy")),
-    unlisted("HIO-D7-44", "failure_policy", "collect_all", top("failure_policy")),
+    *unlisted("D2", 2, "msg_type", "MemoryWrite", "MemoryRead", "KernelLaunch"),
+    *unlisted("D5", 9, "src_kind", "pattern"),
+    *unlisted("D5", 13, "pattern_kind", *PATTERNS),
+    *unlisted("D5", 27, "dst_mem_kind", "HBM", "TCM", "AUTO"),
+    *unlisted("D6", 14, "dst_kind", "discard"),
+    *unlisted("D7", 43, "failure_policy", "fail_fast", "collect_all"),
+    refusing("HIO-D5-10", "null_pattern", "refuses a pattern of null",
+        lambda message: message.get("pattern", ()) is None),
+]  # fmt: skip
+
+OPTIONAL = [
+    ("timestamp_tag", "HIO-D3-08", "MemoryWrite"),
+    ("dst_mem_kind", "HIO-D5-22", "MemoryWrite"),
+    ("dst_kind", "HIO-D6-08", "MemoryRead"),
+    ("grid", "HIO-D7-28", "KernelLaunch"),
+    ("meta", "HIO-D7-29", "KernelLaunch"),
+    ("failure_policy", "HIO-D7-30", "KernelLaunch"),
+    ("debug_label", "HIO-D5-24", "MemoryWrite"),
+    ("debug_label", "HIO-D6-10", "MemoryRead"),
+    ("debug_label", "HIO-D7-32", "KernelLaunch"),
 ]
-
-
-NULL_PATTERN = refusing(
-    "HIO-D5-10", "null_pattern", "refuses a pattern of null", lambda message: message.get("pattern", ()) is None
-)
-
-OPTIONAL = {
-    "timestamp_tag": "HIO-D3-08",
-    "dst_mem_kind": "HIO-D5-22",
-    "dst_kind": "HIO-D6-08",
-    "grid": "HIO-D7-28",
-    "meta": "HIO-D7-29",
-    "failure_policy": "HIO-D7-30",
-}
-LABELS = {"MemoryWrite": "HIO-D5-24", "MemoryRead": "HIO-D6-10", "KernelLaunch": "HIO-D7-32"}
-WITH = {"dst_mem_kind": "MemoryWrite", "dst_kind": "MemoryRead"}
-"""The request of a member that only one type has; a launch for the others, a write for the tag."""
-STATES: Mapping[str, Callable[[Any], bool]] = {
+STATES = {
     "absent": lambda value: value is ABSENT,
     "null": lambda value: value is None,
     "given": lambda value: value is not ABSENT and value is not None,
 }
 
 
-def demanding(clause: str, member: str, message_type: str, state: str) -> Violation:
+def demanding(clause, member, message_type, state):
     """Return a violation that refuses an optional member if it is absent, null, or present."""
 
-    def when(message: Message) -> bool:
+    def when(message):
         return message["msg_type"] == message_type and STATES[state](message.get(member, ABSENT))
 
     return refusing(clause, f"{member}_{state}_{message_type}", f"refuses {member} when it is {state}", when)
 
 
 PERMISSIONS = [
-    *(
-        demanding(
-            clause, member, WITH.get(member, "MemoryWrite" if member == "timestamp_tag" else "KernelLaunch"), state
-        )
-        for member, clause in OPTIONAL.items()
-        for state in STATES
-        if state != "null" or member in ("timestamp_tag", "grid", "meta")  # others may refuse null (AMB-HIO-37)
-    ),
-    *(demanding(clause, "debug_label", message, state) for message, clause in LABELS.items() for state in STATES),
+    demanding(clause, member, message_type, state)
+    for member, clause, message_type in OPTIONAL
+    for state in STATES
+    if state != "null"
+    or member in ("timestamp_tag", "grid", "meta", "debug_label")  # others may refuse it (AMB-HIO-37)
 ]
 
 
-def refusing_values(clause: str, name: str, description: str, kind: str, refused: Callable[[Any], object]) -> Violation:
+def refusing_values(clause, name, description, kind, refused):
     """Return a violation that refuses some values of one kind of pattern."""
 
-    def when(message: Message) -> object:
+    def when(message):
         return patterns(message).get("pattern_kind") == kind and refused(patterns(message).get("value"))
 
     return refusing(clause, name, description, when)

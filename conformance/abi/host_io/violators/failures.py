@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from unittest import mock
 
-from tessera_conformance.strength import Violation
 from tessera_reference.host_io import endpoint, launches
-from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.frames import ErrorCode, RequestFailed
-from tessera_reference.host_io.machine import Kernel, Machine, Place, SparseMemory
-from tessera_reference.host_io.messages import KernelLaunch, TensorArgument
+from tessera_reference.host_io.machine import Place
+from tessera_reference.host_io.messages import TensorArgument
 
-from .message_changes import Message, changed, read_as
-
-_launch = launches.launch
-_tasks = launches._tasks
-_run = launches._run
+from ....ir.violators.changes import around, breaks, wrapped
+from .message_changes import LAUNCH, REQUIRE, RUN, changed, read_as
 
 # Refusals and failures
 
 
-def run_before_refused(value: Message, **options: Any) -> Any:
-    """Return a launch with an unknown member as one that runs without it and is then refused."""
+def run_before_refused(usual, value, **options):
     try:
-        return _request_of(value, **options)
+        return usual(value, **options)
     except RequestFailed as refused:
         if value.get("msg_type") != "KernelLaunch":
             raise
@@ -37,15 +30,14 @@ class Refused(Exception):
 
     target_device = "sip:0"
 
-    def __init__(self, failure: RequestFailed, value: Message) -> None:
+    def __init__(self, failure, value):
         self.failure, self.value = failure, value
 
 
-_request_of = endpoint.request_of
-_endpoint_run = Endpoint._run
+REQUEST_OF = endpoint.request_of
 
 
-def known_members(value: Any) -> Any:
+def known_members(value):
     """Return a message without the planted members."""
     if isinstance(value, list):
         return [known_members(element) for element in value]
@@ -55,82 +47,69 @@ def known_members(value: Any) -> Any:
     return {name: known_members(member) for name, member in value.items() if name not in planted}
 
 
-def runs_refused(self: Endpoint, request: Any, pair: Any, characters: int) -> Any:
-    """Run a refused launch."""
+def runs_refused(usual, self, request, pair, characters):
     if not isinstance(request, Refused):
-        return _endpoint_run(self, request, pair, characters)
-    launched = _endpoint_run(self, _request_of(known_members(request.value)), pair, characters)
+        return usual(self, request, pair, characters)
+    launched = usual(self, REQUEST_OF(known_members(request.value)), pair, characters)
     return replace(launched, failure=request.failure)
 
 
-def planted(clause: str) -> Violation:
+def planted(clause):
     """Return a violation that refuses a planted member too late."""
     return changed(
         clause,
         f"planted_after_running_{clause[-2:]}",
         "a launch with a planted member runs, and is refused",
-        ("host_io.endpoint.request_of", run_before_refused),
-        ("host_io.endpoint.Endpoint._run", runs_refused),
+        ("host_io.endpoint.request_of", around(run_before_refused)),
+        (RUN, around(runs_refused)),
     )
 
 
-def policy(clause: str, name: str, description: str, change: Callable[[KernelLaunch], KernelLaunch]) -> Violation:
-    """Return a violation that changes the failure policy."""
-    return changed(
-        clause,
-        name,
-        description,
-        ("host_io.endpoint.launch", lambda machine, request: _launch(machine, change(request))),
-    )
+def failing_shard(machine, request):
+    """Return the first failure of a PE with a shard of a launch, if there is one."""
+    tensors = [argument for argument in request.args if isinstance(argument, TensorArgument)]
+    shards = [shard for tensor in tensors for shard in tensor.tensor_pa_map.shards]
+    failures = [machine.failure_of(Place(shard.sip, shard.cube, shard.pe)) for shard in shards]
+    return next(filter(None, failures), None)
 
 
-def other_policy(given: str, becomes: str) -> Callable[[KernelLaunch], KernelLaunch]:
-    """Return a change of one policy to another."""
-    return lambda request: replace(request, failure_policy=becomes) if request.failure_policy == given else request  # type: ignore[arg-type]
-
-
-def none_at_times(machine: Machine, request: KernelLaunch) -> Any:
-    places = [
-        Place(shard.sip, shard.cube, shard.pe)
-        for one in request.args
-        if isinstance(one, TensorArgument)
-        for shard in one.tensor_pa_map.shards
-    ]
-    failed = request.failure_policy == "fail_fast" and machine.failing & set(places)
-    machine.__dict__["failed"] = machine.__dict__.get("failed", 0) + bool(failed)
+@breaks("HIO-D7-43", "fail_fast runs nothing in each second launch with a PE that fails", LAUNCH)
+def nothing_below_at_times(usual, machine, request):
+    failed = request.failure_policy == "fail_fast" and failing_shard(machine, request) is not None
+    machine.__dict__["failed"] = machine.__dict__.get("failed", 0) + failed
     if failed and machine.__dict__["failed"] % 2:
-        return _launch(machine, replace(request, args=[]))[0], RequestFailed(ErrorCode.PE_FAULT, "failed")
-    return _launch(machine, request)
+        return usual(machine, replace(request, args=[]))[0], RequestFailed(ErrorCode.PE_FAULT, "failed")
+    return usual(machine, request)
 
 
-def fails_after_work(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Any) -> Any:
+@breaks("HIO-D7-44", "a PE that fails has worked before", "host_io.launches._run")
+def fails_after_work(usual, machine, kernel, request, task):
     failing, machine.failing = machine.failing, frozenset()
-    failure = _run(machine, kernel, request, task)
+    failure = usual(machine, kernel, request, task)
     machine.failing = failing
     return RequestFailed(ErrorCode.PE_FAULT, "failed") if task[0].place in failing else failure
 
 
-def highest_first(found: Any, *others: Any, **options: Any) -> list[Any]:
-    """Return the results in descending order."""
+def highest_first(found, *others, **options):
     return sorted(found, *others, **options)[::-1]
 
 
-def numbered_code(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Any) -> Any:
-    failure = _run(machine, kernel, request, task)
+@breaks("HIO-D4-07", "the code hangs on the PE", "host_io.launches._run")
+def code_of_the_pe(usual, machine, kernel, request, task):
+    failure = usual(machine, kernel, request, task)
     odd = failure is not None and task[0].place.pe % 2
     return RequestFailed(ErrorCode.UNSUPPORTED, "an odd PE failed") if odd else failure
 
 
-def fault_before_refusal(machine: Machine, request: KernelLaunch) -> Any:
-    for argument in request.args:
-        if isinstance(argument, TensorArgument):
-            for shard in argument.tensor_pa_map.shards:
-                if (failure := machine.failure_of(Place(shard.sip, shard.cube, shard.pe))) is not None:
-                    raise failure
-    return _launch(machine, request)
+@breaks("HIO-D4-07", "runs nothing, and reports a PE that fails instead of a refused address", LAUNCH)
+def fault_before_refusal(usual, machine, request):
+    if (failure := failing_shard(machine, request)) is not None:
+        raise failure
+    return usual(machine, request)
 
 
-def sticky(self: Machine, place: Place) -> RequestFailed | None:
+@breaks("HIO-D7-44", "a PE that failed once fails for ever", "host_io.machine.Machine.failure_of")
+def sticky_fault(usual, self, place):
     broken = self.__dict__.setdefault("broken", set())
     broken |= self.failing
     return RequestFailed(ErrorCode.PE_FAULT, "failed once") if place in broken else None
@@ -138,123 +117,83 @@ def sticky(self: Machine, place: Place) -> RequestFailed | None:
 
 FAILURES = [
     *(planted(clause) for clause in ("HIO-D7-14", "HIO-D7-15", "HIO-D7-33")),
-    policy("HIO-D7-44", "collect_all_stops", "collect_all stops at a failure",
-        other_policy("collect_all", "fail_fast")),
-    read_as(
-        "HIO-D7-31",
-        "collect_all_by_default",
-        "the default is collect_all",
-        lambda value: (
-            value.get("msg_type") == "KernelLaunch"
-            and value.get("failure_policy") is None
-            and {**value, "failure_policy": "collect_all"}
-        ),
-    ),
-    changed("HIO-D7-43", "nothing_below_at_times", "fail_fast runs nothing in each second launch with a PE that fails",
-        ("host_io.endpoint.launch", none_at_times)),
-    changed("HIO-D7-44", "fails_after_work", "a PE that fails has worked before",
-        ("host_io.launches._run", fails_after_work)),
+    wrapped("HIO-D7-44", "collect_all_stops", "collect_all stops at a failure", LAUNCH,
+        lambda usual, machine, request: usual(machine, replace(request, failure_policy="fail_fast"))),
+    read_as("HIO-D7-31", "collect_all_by_default", "the default is collect_all",
+        lambda value: value.get("msg_type") == "KernelLaunch" and value.get("failure_policy") is None
+        and {**value, "failure_policy": "collect_all"}),
     changed("HIO-D4-07", "last_faulty_shard", "the highest faulty shard is told",
         ("host_io.launches.sorted", highest_first)),
     changed("HIO-Context-04", "highest_fault_told", "the highest faulty shard is told of a launch",
         ("host_io.launches.sorted", highest_first)),
-    changed("HIO-D4-07", "code_of_the_pe", "the code hangs on the PE", ("host_io.launches._run", numbered_code)),
-    changed("HIO-D4-07", "fault_before_refusal",
-        "runs nothing, and reports a PE that fails instead of a refused address",
-        ("host_io.endpoint.launch", fault_before_refusal)),
-    changed("HIO-D7-44", "sticky_fault", "a PE that failed once fails for ever",
-        ("host_io.machine.Machine.failure_of", sticky)),
 ]  # fmt: skip
 
 # The queue
 
+ROOM = "host_io.endpoint.Endpoint._require_room"
 
-def room_for(change: Callable[[int], int]) -> Callable[..., None]:
-    """Return a check with another queue depth than the reported one."""
-    right = Endpoint._require_room
 
-    def require(self: Endpoint, pair: Any) -> None:
+def room_for(clause, name, description, change):
+    """Return a violation with another queue depth than the reported one."""
+
+    def require(usual, self, pair):
         size = self.machine.size
-        self.machine.size = replace(size, queue_depth=change(size.queue_depth))
-        try:
-            right(self, pair)
-        finally:
-            self.machine.size = size
+        with mock.patch.object(self.machine, "size", replace(size, queue_depth=change(size.queue_depth))):
+            usual(self, pair)
 
-    return require
+    return wrapped(clause, name, description, ROOM, require)
 
 
-def room_for_each_correlation(self: Endpoint, pair: Any) -> None:
-    pending = self._pending
-    self._pending = {key: held for key, held in pending.items() if key[0] == pair[0]}
-    try:
-        _require_room(self, pair)
-    finally:
-        self._pending = pending
+@breaks("HIO-D4-06", "keeps as many requests as it tells of each correlation id", ROOM)
+def depth_of_a_correlation(usual, self, pair):
+    with mock.patch.object(self, "_pending", {key: held for key, held in self._pending.items() if key[0] == pair[0]}):
+        usual(self, pair)
 
 
-_require_room = Endpoint._require_room
-_submit = Endpoint.submit
-_exchange = Endpoint.exchange
 QUEUES = [
-    changed("HIO-D3-12", "one_too_many", "keeps one request more than it tells",
-        ("host_io.endpoint.Endpoint._require_room", room_for(lambda depth: depth + 1))),
-    changed("HIO-D3-12", "one_too_few", "keeps one request less than it tells, beyond one",
-        ("host_io.endpoint.Endpoint._require_room", room_for(lambda depth: max(1, depth - 1)))),
-    changed("HIO-D4-06", "depth_of_a_correlation", "keeps as many requests as it tells of each correlation id",
-        ("host_io.endpoint.Endpoint._require_room", room_for_each_correlation)),
+    room_for("HIO-D3-12", "one_too_many", "keeps one request more than it tells", lambda depth: depth + 1),
+    room_for("HIO-D3-12", "one_too_few", "keeps one request less than it tells, beyond one",
+        lambda depth: max(1, depth - 1)),
 ]  # fmt: skip
 
 
 # Checks of some arguments, and kernels that are remembered
 
-REQUIRE, EXECUTABLE, DEPLOYED = Machine.require, launches._executable, launches.deployed_kernel
-EXTENTS: dict[str, tuple[tuple[str, int], ...]] = {}
-KERNELS: dict[tuple[Any, ...], Kernel] = {}
+EXTENTS = {}
+KERNELS = {}
 
 
-def third_unchecked(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
+@breaks("HIO-D7-22", "checks shards of two tensors", REQUIRE)
+def third_unchecked(usual, self, place, pa, nbytes, kind="AUTO", field=""):
     if not field.startswith("args[2]"):
-        REQUIRE(self, place, pa, nbytes, kind, field)
+        usual(self, place, pa, nbytes, kind, field)
 
 
-def first_extents(fatbin: Any, name: str, extents: tuple[tuple[str, int], ...]) -> Any:
-    return EXECUTABLE(fatbin, name, EXTENTS.setdefault(fatbin.ir_hash.hex(), extents))
-
-
-def first_image(machine: Machine, reference: Any) -> Kernel:
+@breaks("HIO-D7-36", "keeps a kernel by its address", "host_io.launches.deployed_kernel")
+def first_image(usual, machine, reference):
     key = (reference.name, reference.deploy_pa, reference.nbytes_code)
-    return KERNELS.setdefault(key, DEPLOYED(machine, reference))
+    return KERNELS.setdefault(key, usual(machine, reference))
 
 
-def part_before_refused(machine: Machine, request: KernelLaunch) -> Any:
+@breaks("HIO-D7-47", "writes before it refuses tensors that do not fit", LAUNCH)
+def part_before_refused(usual, machine, request):
     try:
-        return _launch(machine, request)
+        return usual(machine, request)
     except RequestFailed as failure:
         if failure.code == ErrorCode.ARGUMENT_MISMATCH:
             machine.space(Place(0, 0, 0)).write(machine.memories[0].base + 32, b"\1")
         raise
 
 
-def kept_images(self: SparseMemory, pa: int, nbytes: int) -> None:
+@breaks("HIO-D7-13", "takes what overwrites an image for a part of it", "host_io.machine.SparseMemory._mark")
+def kept_images(usual, self, pa, nbytes):
     self._written.add(pa, pa + nbytes)
 
 
-def built_in_first(machine: Machine, reference: Any) -> Kernel:
-    return launches.BUILTINS.get(reference.name) or DEPLOYED(machine, reference)
-
-
 REMEMBERED = [
-    changed("HIO-D7-13", "kept_images", "takes what overwrites an image for a part of it",
-        ("host_io.machine.SparseMemory._mark", kept_images)),
-    changed("HIO-D7-47", "part_before_refused", "writes before it refuses tensors that do not fit",
-        ("host_io.endpoint.launch", part_before_refused)),
-    changed("HIO-D7-36", "built_in_first", "runs a built-in kernel of the name of a deployed one",
-        ("host_io.launches.deployed_kernel", built_in_first)),
-    changed("HIO-D7-22", "third_unchecked", "checks shards of two tensors",
-        ("host_io.machine.Machine.require", third_unchecked)),
-    changed("HIO-D7-46", "first_extents", "runs a kernel with its first extents",
-        ("host_io.launches._executable", first_extents)),
-    changed("HIO-D7-36", "first_image", "keeps a kernel by its address",
-        ("host_io.launches.deployed_kernel", first_image)),
+    wrapped("HIO-D7-36", "built_in_first", "runs a built-in kernel of the name of a deployed one",
+        "host_io.launches.deployed_kernel",
+        lambda usual, machine, reference: launches.BUILTINS.get(reference.name) or usual(machine, reference)),
+    wrapped("HIO-D7-46", "first_extents", "runs a kernel with its first extents", "host_io.launches._executable",
+        lambda usual, fatbin, name, extents: usual(fatbin, name, EXTENTS.setdefault(fatbin.ir_hash.hex(), extents))),
 ]  # fmt: skip

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Any
 
-from tessera_conformance.chapters.abi.host_io.kit.members import CARRIERS, ENVELOPE, IDS, UNLISTED, Member, members
-from tessera_conformance.strength import Violation
+from tessera_conformance.chapters.abi.host_io.kit.members import CARRIERS, ENVELOPE, IDS, UNLISTED, members
 
-from .message_changes import Message, read_as
+from ....ir.violators.changes import breaks
+from .message_changes import read_as
 
 MEMBERS = [member for member in members() if member.name not in IDS]
 MESSAGES = {"memory_write": "MemoryWrite", "memory_read": "MemoryRead", "kernel_launch": "KernelLaunch"}
 
-SHARD = {"sip": 0, "cube": 0, "pe": 0, "pa": 0, "nbytes": 64, "offset_bytes": 0}
+PLACES = ("sip", "cube", "pe")
+SHARD = {**dict.fromkeys((*PLACES, "pa", "offset_bytes"), 0), "nbytes": 64}
 KERNEL = {"name": "nop", "kind": "builtin", "deploy_sip": 0, "deploy_cube": 0, "deploy_pe": 0, "nbytes_code": 0}
-SOUND: Mapping[str, Any] = {
+SOUND = {
     **SHARD,
-    **{f"{side}_{name}": 0 for side in ("dst", "src", "deploy") for name in ("sip", "cube", "pe")},
+    **{f"{side}_{name}": 0 for side in ("dst", "src", "deploy") for name in PLACES},
     "target_device": "sip:0",
     "dst_pa": 0,
     "src_pa": 0,
@@ -38,26 +37,18 @@ SOUND: Mapping[str, Any] = {
 }
 """The value that a lenient reader takes instead; it drops a member that is not here."""
 
-TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "null": type(None),
-    "boolean": bool,
-    "integer": int,
-    "number": (int, Decimal),
-    "string": str,
-    "array": list,
-    "object": dict,
-}
+TYPES = {"null": type(None), "integer": int, "number": (int, Decimal), "string": str, "array": list, "object": dict}
 
 
-def has_type(value: Any, names: str | list[str]) -> bool:
+def has_type(value, names):
     """True if a value is of one of the types of JSON."""
     names = [names] if isinstance(names, str) else names
     if isinstance(value, bool):
         return "boolean" in names
-    return any(isinstance(value, TYPES[name]) for name in names)
+    return any(isinstance(value, TYPES[name]) for name in names if name != "boolean")
 
 
-def breaks(keyword: str, schema: Mapping[str, Any], value: Any) -> bool:
+def ruled_out(keyword, schema, value):
     """True if a keyword rules out a value, None for an absent one."""
     number = not isinstance(value, bool) and isinstance(value, int)
     match keyword:
@@ -69,19 +60,15 @@ def breaks(keyword: str, schema: Mapping[str, Any], value: Any) -> bool:
             return value is not None and value not in schema.get("enum", [schema.get("const")])
         case "minimum":
             return number and value < schema["minimum"]
-        case "maximum":
-            return number and value > schema["maximum"]
-        case "minItems":
-            return bool(value == [])
         case "items":
             return isinstance(value, list) and not all(isinstance(element, dict) and element for element in value)
     raise ValueError(keyword)
 
 
-def parts_of(message: Message, part: str) -> Iterator[Message]:
+def parts_of(message, part):
     """Yield the parts of a request that have this definition and are objects."""
     carrier, path = CARRIERS[part]
-    found: list[Any] = [message] if message.get("msg_type", MESSAGES[carrier]) == MESSAGES[carrier] else []
+    found = [message] if message.get("msg_type", MESSAGES[carrier]) == MESSAGES[carrier] else []
     if path == () and message.get("msg_type") not in MESSAGES.values():  # an unknown type: identified by its members
         found = [message] if MARKS[part] in message else []
     for step in path:
@@ -96,20 +83,20 @@ ARGUMENTS = {"tensor_argument": "tensor_pa_map", "scalar_argument": "dtype"}
 """The members that identify a request, or an argument, whose kind is wrong."""
 
 
-def _inner(value: Any, step: str | int) -> list[Any]:
+def _inner(value, step):
     if isinstance(step, int):
         return value if isinstance(value, list) else []
     return [value[step]] if isinstance(value, dict) and step in value else []
 
 
-def lenient(member: Member, keyword: str, clause: str) -> Violation:
+def lenient(member, keyword, clause):
     """Return a violation that reads a valid value if a member breaks one keyword of its schema."""
     constant = member.schema.get("const")
 
-    def change(message: Message) -> None:
+    def change(message):
         for part in list(parts_of(message, member.part)):
             value = part.get(member.name)
-            if not breaks(keyword, member.schema, value):
+            if not ruled_out(keyword, member.schema, value):
                 continue
             if keyword == "items":
                 part[member.name] = [element for element in value if isinstance(element, dict) and element]
@@ -140,11 +127,11 @@ OF_THE_ENVELOPE = [
 ]
 
 
-def beside(member: Member, keyword: str, by: int) -> Violation:
+def beside(member, keyword, by):
     """Return a violation with a range that is one too wide."""
     beyond = member.schema[keyword] + by
 
-    def change(message: Message) -> None:
+    def change(message):
         for part in parts_of(message, member.part):
             if part.get(member.name) == beyond and not isinstance(part[member.name], bool):
                 part[member.name] = SOUND[member.name]
@@ -161,10 +148,10 @@ OFF_BY_ONE = [
 ]
 
 
-def falsy(member: Member) -> Violation:
+def falsy(member):
     """Return a violation that takes empty values of any type as an absent optional member."""
 
-    def change(message: Message) -> None:
+    def change(message):
         for part in parts_of(message, member.part):
             if member.name in part and not part[member.name]:
                 del part[member.name]
@@ -173,25 +160,22 @@ def falsy(member: Member) -> Violation:
     return read_as(member.clause, name, f"takes whatever is empty for no {member.name} of {member.part}", change)
 
 
-FALSY = [
-    falsy(member) for member in MEMBERS if not member.required and member.name not in ("pattern", "value", "deploy_pa")
-]
+KEPT = ("pattern", "value", "deploy_pa")
+FALSY = [falsy(member) for member in MEMBERS if not member.required and member.name not in KEPT]
 
 
-def all_defaults(message: Message) -> None:
+@breaks("HIO-Verification-01", "takes a default for every missing member", read_as)
+def all_defaults(message):
     for member in MEMBERS:
         for part in parts_of(message, member.part):
             if member.required and part.get(member.name) is None and member.name in SOUND:
                 part[member.name] = SOUND[member.name]
 
 
-DEFAULTS = read_as("HIO-Verification-01", "all_defaults", "takes a default for every missing member", all_defaults)
-
-
-def integers(clause: str, name: str, description: str, kinds: type | tuple[type, ...], read: Any) -> Violation:
+def integers(clause, name, description, kinds, read):
     """Return a violation that also reads another value as an integer."""
 
-    def change(message: Message) -> None:
+    def change(message):
         for member in MEMBERS:
             if member.schema.get("type") == "integer":
                 for part in parts_of(message, member.part):
@@ -210,27 +194,24 @@ INTEGERS = [
 ]  # fmt: skip
 
 
-def planted(clause: str, name: str, parts: tuple[str, ...], words: tuple[str, ...]) -> Violation:
-    """Return a violation that ignores members with these names, and refuses other unknown ones."""
+def planted(clause, name, kind, *words):
+    """Return a violation that ignores members of a part with these names, and refuses other unknown ones."""
 
-    def change(message: Message) -> None:
-        for name in parts:
-            known = {member.name for member in members() if member.part == name}
-            for part in parts_of(message, name):
-                for other in [key for key in part if key not in known and key in words]:
-                    del part[other]
+    def change(message):
+        known = {member.name for member in members() if member.part == kind}
+        for part in parts_of(message, kind):
+            for other in [key for key in part if key not in known and key in words]:
+                del part[other]
 
-    return read_as(clause, name, f"ignores {' and '.join(words)} of {', '.join(parts)}", change)
+    return read_as(clause, name, f"ignores {' and '.join(words)} of {kind}", change)
 
 
-LAUNCH = ("kernel_launch", "kernel_ref")
-TENSOR = ("tensor_argument", "tensor_pa_map", "tensor_shard")
 PLANTED = [
-    planted("HIO-D5-25", "data_in_writes", ("memory_write",), ("data", "tensor_data")),
-    planted("HIO-D5-25", "data_in_patterns", ("pattern",), ("data",)),
-    planted("HIO-D7-14", "sources_of_a_kernel", LAUNCH[1:], ("code",)),
-    planted("HIO-D7-15", "ir_of_a_launch", LAUNCH[:1], ("module", "graph_ir")),
-    planted("HIO-D7-33", "data_in_launches", LAUNCH[:1], ("data", "tensors")),
-    planted("HIO-D7-33", "data_in_shards", TENSOR[-1:], ("bytes",)),
-    planted("HIO-D7-33", "data_in_scalars", ("scalar_argument",), ("values",)),
+    planted("HIO-D5-25", "data_in_writes", "memory_write", "data", "tensor_data"),
+    planted("HIO-D5-25", "data_in_patterns", "pattern", "data"),
+    planted("HIO-D7-14", "sources_of_a_kernel", "kernel_ref", "code"),
+    planted("HIO-D7-15", "ir_of_a_launch", "kernel_launch", "module", "graph_ir"),
+    planted("HIO-D7-33", "data_in_launches", "kernel_launch", "data", "tensors"),
+    planted("HIO-D7-33", "data_in_shards", "tensor_shard", "bytes"),
+    planted("HIO-D7-33", "data_in_scalars", "scalar_argument", "values"),
 ]

@@ -11,10 +11,13 @@ from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.host_io import endpoint
 from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 
+from ....ir.violators.changes import wrapped
+
 Message: TypeAlias = dict[str, Any]
 
-_request_of = endpoint.request_of
-_response = endpoint._response
+REQUIRE, SPACE = "host_io.machine.Machine.require", "host_io.machine.Machine.space"
+LAUNCH, RUN = "host_io.endpoint.launch", "host_io.endpoint.Endpoint._run"
+READ, WRITE = "host_io.endpoint.Endpoint._read", "host_io.endpoint.Endpoint._write"
 
 
 def changed(clause: str, name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
@@ -25,34 +28,34 @@ def changed(clause: str, name: str, description: str, *substitutions: tuple[Any,
 def read_as(clause: str, name: str, description: str, change: Callable[[Message], Any]) -> Violation:
     """Return a violation that reads requests changed by `change`, in place or as a result; responses keep their ids."""
 
-    def request_of(value: Message, **options: Any) -> Any:
+    def request_of(usual: Any, value: Message, **options: Any) -> Any:
         own = deepcopy(value)
-        return _request_of(change(own) or own, **options)
+        return usual(change(own) or own, **options)
 
-    return changed(clause, name, description, ("host_io.endpoint.request_of", request_of))
+    return wrapped(clause, name, description, "host_io.endpoint.request_of", request_of)
 
 
 def refusing(clause: str, name: str, description: str, when: Callable[[Message], Any]) -> Violation:
     """Return a violation that refuses some valid requests."""
 
-    def request_of(value: Message, **options: Any) -> Any:
-        request = _request_of(value, **options)
+    def request_of(usual: Any, value: Message, **options: Any) -> Any:
+        request = usual(value, **options)
         if when(value):
             raise RequestFailed(ErrorCode.UNSUPPORTED, "not this")
         return request
 
-    return changed(clause, name, description, ("host_io.endpoint.request_of", request_of))
+    return wrapped(clause, name, description, "host_io.endpoint.request_of", request_of)
 
 
 def responding(clause: str, name: str, description: str, change: Callable[[Message], Any]) -> Violation:
     """Return a violation that changes responses, in place or as a result; a text replaces the JSON of a response."""
 
-    def response(pair: tuple[str, str], failure: RequestFailed | None) -> str:
-        answer = endpoint.read_frame(_response(pair, failure))
+    def response(usual: Any, pair: tuple[str, str], failure: RequestFailed | None) -> str:
+        answer = endpoint.read_frame(usual(pair, failure))
         other = change(answer)
         return other if isinstance(other, str) else endpoint.write_frame(other or answer)
 
-    return changed(clause, name, description, ("host_io.endpoint._response", response))
+    return wrapped(clause, name, description, "host_io.endpoint._response", response)
 
 
 def completing(clause: str, name: str, description: str, change: Callable[[Message], Any]) -> Violation:
@@ -62,3 +65,15 @@ def completing(clause: str, name: str, description: str, change: Callable[[Messa
         answer["completion"] = change(answer["completion"]) or answer["completion"]
 
     return responding(clause, name, description, within)
+
+
+def requiring(clause: str, name: str, description: str, change: Callable[..., tuple[int, int, str]]) -> Violation:
+    """Return a violation that requires other bytes to lie within a memory.
+
+    `change` takes the machine, an address, a size, a kind and the field, and returns another address, size and kind.
+    """
+
+    def require(usual: Any, self: Any, place: Any, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
+        usual(self, place, *change(self, pa, nbytes, kind, field), field)
+
+    return wrapped(clause, name, description, REQUIRE, require)

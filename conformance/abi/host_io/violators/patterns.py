@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import Violation
 from tessera_reference.host_io import frames
-from tessera_reference.host_io import frames as numbers
-from tessera_reference.host_io import frames as patterns
-from tessera_reference.host_io.machine import SparseMemory
-from tessera_reference.host_io.messages import Pattern
 
+from ....ir.violators.changes import around, breaks, wrapped
+from .accepted import PATTERNS
 from .message_changes import changed
 
-_element_bytes = patterns.element_bytes
-_rounded = numbers.rounded
-_fill = SparseMemory.fill
+ROUNDED, ELEMENT_BYTES = frames.rounded, "host_io.endpoint.element_bytes"
 
-CLAUSES = {
-    "zero": "HIO-D5-13",
-    "fill_u8": "HIO-D5-14",
-    "fill_u16": "HIO-D5-15",
-    "fill_u32": "HIO-D5-16",
-    "fill_fp16": "HIO-D5-17",
-    "fill_fp32": "HIO-D5-18",
-}
+CLAUSES = {kind: f"HIO-D5-{number}" for number, kind in enumerate(PATTERNS, 13)}
 
 
-def other_element(kind: str, name: str, description: str, change: Callable[[Pattern, bytes], bytes]) -> Violation:
+def other_element(kind, name, description, change):
     """Return a violation in which patterns of a kind repeat another element."""
 
-    def element_bytes(pattern: Pattern) -> bytes:
-        right = _element_bytes(pattern)
+    def element_bytes(usual, pattern):
+        right = usual(pattern)
         return change(pattern, right) if pattern.pattern_kind == kind else right
 
-    return changed(CLAUSES[kind], name, description, ("host_io.endpoint.element_bytes", element_bytes))
+    return wrapped(CLAUSES[kind], name, description, ELEMENT_BYTES, element_bytes)
 
 
-def whole(pattern: Pattern) -> int:
+def whole(pattern):
     """Return the value of a pattern of integers."""
     return int(pattern.value or 0)
 
@@ -58,111 +44,72 @@ ELEMENTS = [
 ]  # fmt: skip
 
 
-def zero_of_its_value(pattern: Pattern) -> bytes:
-    if pattern.pattern_kind == "zero" and pattern.value is not None:
-        return bytes([int(pattern.value) & 255])
-    return _element_bytes(pattern)
+@breaks("HIO-D5-21", "zero writes the lowest byte of its value", ELEMENT_BYTES)
+def zero_of_its_value(usual, pattern):
+    valued = pattern.pattern_kind == "zero" and pattern.value is not None
+    return bytes([int(pattern.value) & 255]) if valued else usual(pattern)
 
-
-ZERO = changed(
-    "HIO-D5-21",
-    "zero_of_its_value",
-    "zero writes the lowest byte of its value",
-    ("host_io.endpoint.element_bytes", zero_of_its_value),
-)
 
 # Rounding
 
 
-def rounding(dtype: str, name: str, description: str, change: Callable[[Any], float]) -> Violation:
+def rounding(dtype, name, description, change):
     """Return a violation that rounds numbers of a dtype differently."""
 
-    def rounded(value: int | Decimal, of: str) -> float:
-        return change(value) if of == dtype else _rounded(value, of)
+    def rounded(usual, value, of):
+        return change(value, dtype) if of == dtype else usual(value, of)
 
-    return changed(
-        CLAUSES[f"fill_{dtype}"], f"{dtype}_{name}", f"{dtype} {description}", ("host_io.frames.rounded", rounded)
-    )
-
-
-def half_away(dtype: str) -> Callable[[Any], float]:
-    def change(value: Any) -> float:
-        away = Decimal(value) * (Decimal(1) + Decimal("1e-20"))
-        return _rounded(away, dtype) if value else _rounded(value, dtype)
-
-    return change
+    clause = CLAUSES[f"fill_{dtype}"]
+    return wrapped(clause, f"{dtype}_{name}", f"{dtype} {description}", "host_io.frames.rounded", rounded)
 
 
-def flushed(dtype: str) -> Callable[[Any], float]:
+def half_away(value, dtype):
+    away = Decimal(value) * (Decimal(1) + Decimal("1e-20"))
+    return ROUNDED(away, dtype) if value else ROUNDED(value, dtype)
+
+
+def flushed(value, dtype):
     least = {"fp16": 2.0**-14, "fp32": 2.0**-126}[dtype]
-
-    def change(value: Any) -> float:
-        found = _rounded(value, dtype)
-        return math.copysign(0.0, found) if abs(found) < least else found
-
-    return change
+    found = ROUNDED(value, dtype)
+    return math.copysign(0.0, found) if abs(found) < least else found
 
 
 ROUNDING = [
     *(
-        violation
+        rounding(dtype, name, description, change)
         for dtype in ("fp16", "fp32")
-        for violation in (
-            rounding(dtype, "half_away", "rounds halves away from zero", half_away(dtype)),
-            rounding(dtype, "flushed", "has no subnormals", flushed(dtype)),
-            rounding(
-                dtype,
-                "without_negative_zero",
-                "has no negative zero",
-                lambda value, dtype=dtype: _rounded(value, dtype) + 0.0,
-            ),
+        for name, description, change in (
+            ("half_away", "rounds halves away from zero", half_away),
+            ("flushed", "has no subnormals", flushed),
+            ("without_negative_zero", "has no negative zero", lambda value, dtype: ROUNDED(value, dtype) + 0.0),
         )
     ),
     rounding("fp16", "through_fp32", "is rounded to fp32 first",
-        lambda value: _rounded(Decimal(_rounded(value, "fp32")), "fp16")),
+        lambda value, dtype: ROUNDED(Decimal(ROUNDED(value, "fp32")), dtype)),
 ]  # fmt: skip
 
 # Sizes and addresses
 
 
-def filling(clause: str, name: str, description: str, change: Callable[[int, int, bytes], Any]) -> Violation:
-    """Return a violation that fills other bytes: `change` gives address, size and element."""
-
-    def fill(self: SparseMemory, pa: int, nbytes: int, element: bytes) -> None:
-        pa, nbytes, element = change(pa, nbytes, element)
-        _fill(self, pa, nbytes, element)
-
-    return changed(clause, name, description, ("host_io.machine.SparseMemory.fill", fill))
+@breaks("HIO-D5-07", "a fill ends with its first 64 KiB", "host_io.machine.SparseMemory.fill")
+def a_page_at_most(usual, self, pa, nbytes, element):
+    usual(self, pa, min(nbytes, 65536), element)
 
 
-FILLS = [
-    filling("HIO-D5-07", "a_page_at_most", "a fill ends with its first 64 KiB",
-        lambda pa, nbytes, one: (pa, min(nbytes, 65536), one)),
-]  # fmt: skip
-
-
-def wrapping(kind: str) -> Violation:
+def wrapping(kind):
     """Return a violation that wraps values beyond the range of a kind."""
-    right = frames._require_fit
     size = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4}[kind]
-    of = kind.removeprefix("fill_")
 
-    def require_fit(field: str, value: int | Decimal, dtype: str, clause: str) -> None:
-        if dtype != of:
-            right(field, value, dtype, clause)
+    def require_fit(usual, field, value, dtype, clause):
+        if dtype != kind.removeprefix("fill_"):
+            usual(field, value, dtype, clause)
 
-    def element_bytes(pattern: Pattern) -> bytes:
-        if pattern.pattern_kind != kind:
-            return _element_bytes(pattern)
-        return (whole(pattern) % 256**size).to_bytes(size, "little")
+    def element_bytes(usual, pattern):
+        wraps = pattern.pattern_kind == kind
+        return (whole(pattern) % 256**size).to_bytes(size, "little") if wraps else usual(pattern)
 
-    return changed(
-        CLAUSES[kind],
-        f"{kind}_wraps",
-        f"values past the range of {kind} wrap",
-        ("host_io.frames._require_fit", require_fit),
-        ("host_io.endpoint.element_bytes", element_bytes),
-    )
+    changes = ("host_io.frames._require_fit", around(require_fit)), (ELEMENT_BYTES, around(element_bytes))
+    return changed(CLAUSES[kind], f"{kind}_wraps", f"values past the range of {kind} wrap", *changes)
 
 
 WRAPPING = [wrapping(kind) for kind in ("fill_u8", "fill_u16", "fill_u32")]

@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
-from tessera_conformance.strength import Violation
-
-from .answers import Answer, answered
+from .answers import answered
 
 
-def model(clause: str, name: str, description: str, change: Callable[[Answer], Any]) -> Violation:
+def model(clause, name, description, change):
     """Return a violation with another model; the usual one is not modified."""
 
-    def call(answer: Answer) -> Answer:
-        copied: Answer = json.loads(json.dumps(answer))
+    def call(answer):
+        copied = json.loads(json.dumps(answer))
         change(copied)
         return copied
 
     return answered(clause, name, description, call, "architecture")
 
 
-def each_without(part: str, member: str) -> Callable[[Answer], None]:
+def each_without(part, member):
     """Return a change that removes a member from every entry."""
 
-    def change(answer: Answer) -> None:
+    def change(answer):
         for entry in answer[part]:
             entry.pop(member, None)
 
     return change
 
 
-def no_kind(part: str, kind: str) -> Callable[[Answer], None]:
+def no_kind(part, kind):
     """Return a change that removes entries of this kind."""
 
-    def change(answer: Answer) -> None:
+    def change(answer):
         if part == "exec_units":
             for entry in answer[part]:
                 entry["kinds"] = [other for other in entry["kinds"] if other != kind]
@@ -45,7 +41,7 @@ def no_kind(part: str, kind: str) -> Callable[[Answer], None]:
     return change
 
 
-def no_member(part: str, member: str) -> Callable[[Answer], None]:
+def no_member(part, member):
     """Return a change that removes a member."""
     return lambda answer: answer[part].pop(member)
 

@@ -2,148 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.machine import Machine, ProcessState, Resources, WorkerState
-from tessera_reference.wsp.package import CallSite
 
-from ....ir.violators.changes import changed
-from .answers import Answer, answered, repackaged
+from ....ir.violators.changes import around, breaks, instead
+from .answers import answered, repackaged
 
 SIMULATOR = "pto_runtime_a2a3sim"
-
-usual_compile = ReferenceAdapter.wsp_compile
-usual_run = ReferenceAdapter.wsp_run
-usual_shortage = Resources.shortage
-usual_issue = Machine.issue
+RUN, SHORTAGE = "adapter.ReferenceAdapter.wsp_run", "wsp.machine.Resources.shortage"
 
 
-def all_at_once(self: Resources, amounts: Mapping[str, int], worker: WorkerState) -> str | None:
-    """Run the orchestration to completion whatever the ring holds."""
-    reason = usual_shortage(self, amounts, worker)
-    return None if reason == "TASK_RING_FULL" else reason
+def all_at_once(usual, *given):
+    return None if (reason := usual(*given)) == "TASK_RING_FULL" else reason
 
 
-def two_signals(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
-    return usual_issue(self, process, replace(site, signals=site.signals[:2]), key, scalars)
+def two_signals(usual, self, process, site, *given):
+    return usual(self, process, replace(site, signals=site.signals[:2]), *given)
 
 
 PHASES = [
-    changed("WSP-07.1-05", "all_at_once", "tasks are issued at once", ("wsp.machine.Resources.shortage", all_at_once)),
-    changed("WSP-07.1-06", "no_back_pressure", "the window holds nothing back",
-        ("wsp.machine.Resources.shortage", all_at_once)),
-    changed("WSP-07.1-07", "two_signals", "tasks signal two channels at most",
-        ("wsp.machine.Machine.issue", two_signals)),
+    instead("all_at_once", "WSP-07.1-05", "tasks are issued at once", SHORTAGE, around(all_at_once)),
+    instead("no_back_pressure", "WSP-07.1-06", "the window holds nothing back", SHORTAGE, around(all_at_once)),
+    instead("two_signals", "WSP-07.1-07", "tasks signal two channels at most", "wsp.machine.Machine.issue",
+        around(two_signals)),
 ]  # fmt: skip
 
 
 # Backends
 
 
-def on(target: str, change: Callable[[Answer], Any]) -> Callable[..., Answer]:
-    """Return a run that changes results of packages for a target."""
+def on_simulator(clause, name, description, change):
+    """Return a violation that changes the statistics of packages for the simulator."""
 
-    def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
-        answer: Answer = usual_run(self, **arguments)
-        if f'"target":"{target}"' in arguments["package"]:
-            change(answer)
+    def run(usual, self, **arguments):
+        answer = usual(self, **arguments)
+        if f'"target":"{SIMULATOR}"' in arguments["package"]:
+            change(answer["statistics"])
         return answer
 
-    return call
+    return instead(name, clause, description, RUN, around(run))
 
 
-def not_here(target: str) -> Callable[..., Answer]:
-    """Return a run that requires a toolchain for a target."""
+def not_here(clause, name, description, target):
+    """Return a violation that requires a toolchain for a target."""
 
-    def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
+    def run(usual, self, **arguments):
         if f'"target":"{target}"' in arguments["package"]:
             raise Refusal("DEVICE_NEEDED", "call", f"{target} needs a toolchain")
-        answer: Answer = usual_run(self, **arguments)
-        return answer
+        return usual(self, **arguments)
 
-    return call
-
-
-def one_worker(answer: Answer) -> None:
-    found = answer["statistics"]
-    found["assignments"] = [0] * len(found["assignments"])
+    return instead(name, clause, description, RUN, around(run))
 
 
-def no_stalls(answer: Answer) -> None:
-    for stall in answer["statistics"]["stalls"].values():
-        stall.update(count=0, cycles=0)
+def other_graph(clause, name, description, change):
+    """Return a violation that changes packages for aie."""
+    rewrite = repackaged(lambda document: document["target"] == "aie" and change(document))
+    return answered(clause, name, description, rewrite, "compile")
 
 
-def doubled_tokens(answer: Answer) -> None:
-    for channel in answer["statistics"]["channels"].values():
+@breaks("WSP-06.2-02", "tokens in bytes", on_simulator)
+def bytes(statistics):
+    for channel in statistics["channels"].values():
         channel.update({name: 8 * value for name, value in channel.items()})
 
 
-def aie(change: Callable[[dict[str, Any]], Any]) -> Callable[[Answer], None]:
-    """Return a change of packages for aie."""
-
-    def rewrite(document: dict[str, Any]) -> None:
-        if document["target"] == "aie":
-            change(document)
-
-    return repackaged(rewrite)
+@breaks("WSP-07-02", "a2a3sim computes nothing", on_simulator)
+def zeros(statistics):
+    tensors = statistics["tensors"]
+    tensors.update({name: "00" * (len(tensor) // 2) for name, tensor in tensors.items()})
 
 
-def as_text(document: dict[str, Any]) -> None:
-    document["stream_graph"] = str(document["stream_graph"])
-
-
-def one_edge_less(document: dict[str, Any]) -> None:
-    document["stream_graph"]["edges"].pop()
-
-
-def turned_edge(document: dict[str, Any]) -> None:
+@breaks("WSP-06.4-06", "an edge leads back", other_graph)
+def turned_edge(document):
     for edge in document["stream_graph"]["edges"]:
         if edge["channel"] == "down":
             edge["to"] = "source"
 
 
-def runs_anyway(self: ReferenceAdapter, **arguments: Any) -> Answer:
+@breaks("WSP-06.4-03", "aie runs where it cannot", RUN)
+def runs_anyway(usual, self, **arguments):
     try:
-        answer: Answer = usual_run(self, **arguments)
+        return usual(self, **arguments)
     except Refusal as refusal:
         if refusal.outcome.code != "DEVICE_NEEDED":
             raise
         raise Refusal("TESS_ERR_INTERNAL", "call", "failed") from None
-    return answer
 
 
-def unclear(self: ReferenceAdapter, **arguments: Any) -> Answer:
+@breaks("WSP-06.4-07", "an unclear error", "adapter.ReferenceAdapter.wsp_compile")
+def unclear(usual, self, **arguments):
     try:
-        answer: Answer = usual_compile(self, **arguments)
+        return usual(self, **arguments)
     except Refusal as refusal:
         raise Refusal(refusal.outcome.code, refusal.outcome.phase, "error 17") from None
-    return answer
-
-
-def zeros(answer: Answer) -> None:
-    tensors = answer["statistics"]["tensors"]
-    tensors.update({name: "00" * (len(tensor) // 2) for name, tensor in tensors.items()})
 
 
 BACKENDS = [
-    changed("WSP-06.1-01", "not_here", "cpu_sim does not run",
-        ("adapter.ReferenceAdapter.wsp_run", not_here("cpu_sim"))),
-    changed("WSP-06.1-03", "toolchain", "needs a toolchain", ("adapter.ReferenceAdapter.wsp_run", not_here("cpu_sim"))),
-    changed("WSP-06.2-01", "no_sim", "a2a3sim does not run", ("adapter.ReferenceAdapter.wsp_run", not_here(SIMULATOR))),
-    changed("WSP-07-02", "zeros", "a2a3sim computes nothing",
-        ("adapter.ReferenceAdapter.wsp_run", on(SIMULATOR, zeros))),
-    changed("WSP-06.2-02", "bytes", "tokens in bytes",
-        ("adapter.ReferenceAdapter.wsp_run", on(SIMULATOR, doubled_tokens))),
-    changed("WSP-06.2-03", "one_worker", "one worker", ("adapter.ReferenceAdapter.wsp_run", on(SIMULATOR, one_worker))),
-    answered("WSP-06.4-05", "one_edge_less", "an edge is left out", aie(one_edge_less), "compile"),
-    answered("WSP-06.4-04", "as_text", "the stream graph is a text", aie(as_text), "compile"),
-    answered("WSP-06.4-06", "turned_edge", "an edge leads back", aie(turned_edge), "compile"),
-    changed("WSP-06.4-07", "unclear", "an unclear error", ("adapter.ReferenceAdapter.wsp_compile", unclear)),
-    changed("WSP-06.4-03", "runs_anyway", "aie runs where it cannot",
-        ("adapter.ReferenceAdapter.wsp_run", runs_anyway)),
+    not_here("WSP-06.1-01", "not_here", "cpu_sim does not run", "cpu_sim"),
+    not_here("WSP-06.1-03", "toolchain", "needs a toolchain", "cpu_sim"),
+    not_here("WSP-06.2-01", "no_sim", "a2a3sim does not run", SIMULATOR),
+    on_simulator("WSP-06.2-03", "one_worker", "one worker",
+        lambda statistics: statistics.update(assignments=[0] * len(statistics["assignments"]))),
+    other_graph("WSP-06.4-05", "one_edge_less", "an edge is left out",
+        lambda document: document["stream_graph"]["edges"].pop()),
+    other_graph("WSP-06.4-04", "as_text", "the stream graph is a text",
+        lambda document: document.update(stream_graph=str(document["stream_graph"]))),
 ]  # fmt: skip

@@ -2,113 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
 from unittest import mock
 
-from tessera_conformance.strength import violates
-from tessera_reference.wsp import statements
+from tessera_conformance.strength import replaced
 from tessera_reference.wsp.errors import ProgramRefused
-from tessera_reference.wsp.machine import CLOSED, ChannelState, Machine, Party
+from tessera_reference.wsp.machine import CLOSED, Machine
 from tessera_reference.wsp.package import Channel
-from tessera_reference.wsp.run import Processes
 from tessera_reference.wsp.statements import Constant
 
+from ....ir.violators.changes import around, breaks, wrapped
 from .changes import RunsLatest, changed, defaulting
 
-SEND, TAKE, VISIBLE, MAKE = ChannelState.send, ChannelState.take, ChannelState._visible_token, ChannelState.__init__
-ISSUE, END_WAIT = Machine.issue, Machine.end_wait
-SEND_OF_PROCESS, BODY, EXPRESSION = Processes.send, Processes.body, statements.read_expression
+END_WAIT = Machine.end_wait
 
 
-def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
+def made(**other):
     """Return the substitution of a channel's capacity or latency, computed from capacity, latency and producers."""
 
-    def make(self: Any, index: int, capacity: int, latency: int, producers: int, *rest: Any) -> None:
+    def make(usual, self, index, capacity, latency, producers, *rest):
         given = {"capacity": capacity, "latency": latency}
         given |= {name: policy(capacity, latency, producers) for name, policy in other.items()}
-        MAKE(self, index, given["capacity"], given["latency"], producers, *rest)
+        usual(self, index, given["capacity"], given["latency"], producers, *rest)
 
-    return "wsp.machine.ChannelState.__init__", make
-
-
-def backwards(self: Any, process: Any, statements: Any, outer: Any) -> Any:
-    return BODY(self, process, tuple(reversed(statements)), outer)
+    return "wsp.machine.ChannelState.__init__", around(make)
 
 
-def beside_visible_tokens(self: Any, party: Party, value: int) -> bool:
+@breaks("WSP-02.2-10", "has room for another token when one has become visible", "wsp.machine.ChannelState.send")
+def visible_is_gone(usual, self, party, value):
     capacity, now = self.capacity, self.agenda.now
     self.capacity += sum(due <= now for due, _ in self.tokens) if self.latency and capacity else 0
     try:
-        return SEND(self, party, value)
+        return usual(self, party, value)
     finally:
         self.capacity = capacity
 
 
-def ended_late(self: Any, process: Any, *arguments: Any) -> str | None:
-    """End the wait of a process for resources after the task that it issues has taken its tokens."""
+@breaks("WSP-02.2-02", "goes on at a send, since a task issued before let another end", "wsp.machine.Machine.issue")
+def goes_on_after_an_issue(usual, self, process, *arguments):
     with mock.patch.object(self, "end_wait", lambda who: None if who is process else END_WAIT(self, who)):
-        reason: str | None = ISSUE(self, process, *arguments)
+        reason = usual(self, process, *arguments)
     if reason is None:
         END_WAIT(self, process)
     return reason
 
 
-def newest_first(self: Any) -> int | None:
+@breaks("WSP-02.1-04", "takes the token that was sent last", "wsp.machine.ChannelState._visible_token")
+def newest_first(usual, self):
     self.tokens.rotate(1)
-    return VISIBLE(self)
+    return usual(self)
 
 
-def dropped(self: Any, party: Party, value: int) -> bool:
-    return len(self.tokens) >= self.capacity or SEND(self, party, value)
-
-
-def never_empty(self: Any, party: Party) -> int | None:
-    value = VISIBLE(self)
+@breaks("WSP-02.2-03", "ends a consumer when its channel is empty", "wsp.machine.ChannelState.take")
+def empty_is_the_end(usual, self, party):
+    value = self._visible_token()
     return CLOSED if value is None else value
 
 
-def few(reader: Any, value: Any, path: str) -> Any:
-    """Read an expression, and refuse the operation after the first 128."""
+@breaks("WSP-04.1-01", "has room for 128 expressions", "wsp.statements.read_expression")
+def few_expressions(usual, reader, value, path):
     reader.operations = getattr(reader, "operations", 0) + (isinstance(value, dict) and "op" in value)
     if reader.operations > 128:
         raise ProgramRefused(path, "is one operation more than there is room for")
-    return EXPRESSION(reader, value, path)
+    return usual(reader, value, path)
 
 
-def tensors_too(reader: Any, value: Any, path: str) -> Any:
-    """Read a tensor as a value."""
-    return Constant(0) if isinstance(value, dict) and set(value) == {"tensor"} else EXPRESSION(reader, value, path)
+def tensors_too(usual, reader, value, path):
+    return Constant(0) if isinstance(value, dict) and set(value) == {"tensor"} else usual(reader, value, path)
 
 
-@violates("WSP-02.1-05", "runs the bodies that were compiled last under the name of a program")
-class BodiesOfTheLatest(RunsLatest):
-    """A runtime whose packages lack the bodies of processes."""
-
-
-@violates("WSP-02.2-01", "blocks by the channels that were compiled last under the name of a program")
-class ChannelsOfTheLatest(RunsLatest):
-    """A runtime whose packages lack the blocking of channels."""
-
+BodiesOfTheLatest = replaced(
+    "WSP-02.1-05", "runs the bodies that were compiled last under the name of a program", RunsLatest
+)
+ChannelsOfTheLatest = replaced(
+    "WSP-02.2-01", "blocks by the channels that were compiled last under the name of a program", RunsLatest
+)
 
 CHANNELS = [
-    changed("WSP-02.1-02", "backwards", "executes the statements of a body backwards",
-        ("wsp.run.Processes.body", backwards)),
-    changed("WSP-02.1-03", "tokens_of_32_bits", "keeps 32 bits of a token",
-        ("wsp.machine.ChannelState.send", lambda self, party, value: SEND(self, party, value & 0xFFFFFFFF))),
-    changed("WSP-02.1-04", "newest_first", "takes the token that was sent last",
-        ("wsp.machine.ChannelState._visible_token", newest_first)),
-    changed("WSP-02.2-02", "goes_on_after_an_issue", "goes on at a send, since a task issued before let another end",
-        ("wsp.machine.Machine.issue", ended_late)),
-    changed("WSP-02.2-03", "empty_is_the_end", "ends a consumer when its channel is empty",
-        ("wsp.machine.ChannelState.take", never_empty)),
-    changed("WSP-02.2-04", "payload_for_tokens", "sends tensors through a channel of tokens",
-        ("wsp.statements.read_expression", tensors_too)),
-    changed("WSP-02.2-05", "buffers_for_tokens", "takes a buffer for a token",
-        ("wsp.statements.read_expression", tensors_too)),
-    changed("WSP-04.1-01", "few_expressions", "has room for 128 expressions", ("wsp.statements.read_expression", few)),
+    wrapped("WSP-02.1-02", "backwards", "executes the statements of a body backwards",
+        "wsp.run.Processes.body", lambda usual, self, process, body, outer: usual(self, process, body[::-1], outer)),
+    wrapped("WSP-02.1-03", "tokens_of_32_bits", "keeps 32 bits of a token", "wsp.machine.ChannelState.send",
+        lambda usual, self, party, value: usual(self, party, value & 0xFFFFFFFF)),
+    wrapped("WSP-02.2-04", "payload_for_tokens", "sends tensors through a channel of tokens",
+        "wsp.statements.read_expression", tensors_too),
+    wrapped("WSP-02.2-05", "buffers_for_tokens", "takes a buffer for a token",
+        "wsp.statements.read_expression", tensors_too),
     changed("WSP-02.2-06", "two_by_default", "gives a channel a capacity of two by default",
-        (defaulting(Channel, capacity=2))),
+        defaulting(Channel, capacity=2)),
     changed("WSP-02.2-07", "one_more_ahead", "lets a producer be two tokens ahead by default",
         made(capacity=lambda capacity, *rest: 2 if capacity == 1 else capacity)),
     changed("WSP-02.2-08", "a_cycle_a_token", "takes a cycle for each token",
@@ -117,8 +96,6 @@ CHANNELS = [
         made(capacity=lambda capacity, latency, producers: capacity * max(producers, 1))),
     changed("WSP-02.2-10", "physical_depth", "counts the places of its queues, a power of two",
         made(capacity=lambda capacity, *rest: 1 << (capacity - 1).bit_length())),
-    changed("WSP-02.2-10", "visible_is_gone", "has room for another token when one has become visible",
-        ("wsp.machine.ChannelState.send", beside_visible_tokens)),
     changed("WSP-02.2-10", "always_one", "has a capacity of one whatever is declared",
         made(capacity=lambda *arguments: 1)),
 ]  # fmt: skip

@@ -2,85 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
-from tessera_conformance.strength import Violation, violates
+from tessera_conformance.strength import replaced
 from tessera_reference.wsp import run, statements
 from tessera_reference.wsp.errors import RunError
 from tessera_reference.wsp.forms import U64
-from tessera_reference.wsp.run import Processes
 from tessera_reference.wsp.statements import BINARY, Constant, Operation
 
+from ....ir.violators.changes import breaks, wrapped
 from .changes import KeepsFirstData, RunsLatest, changed
 from .channels import tensors_too
 
-OPERATION, AS_U64, SYMBOLS = Operation.value, run._as_u64, run._symbols
-AWAIT, DECIDE, KEY, LOAD = Processes.await_tensors, Processes.decide, Processes.key, Processes.load
-VALUE, BODY = Processes.value, Processes.body
-PREVIOUS: dict[str, int] = {}
+AS_U64 = run._as_u64
+PREVIOUS = {}
 
 
-def operator(name: str, description: str, op: str, other: Callable[[int, int], int]) -> Violation:
+def operator(name, description, op, other):
     """Return a violation in which an operator of two values computes something else."""
     return changed("WSP-04.1-01", name, description, ("wsp.statements.BINARY", {**BINARY, op: other}))
 
 
-def signed(value: int) -> int:
+def signed(value):
     """Return the value as a signed number of 64 bits."""
     return value - (1 << 64) if value >> 63 else value
 
 
-def both_sides(self: Operation, now: Any) -> int:
+@breaks("WSP-04.1-01", "evaluates all operands of a select", "wsp.statements.Operation.value")
+def both_sides(usual, self, now):
     if self.op == "select":
         for operand in self.operands:
             operand.value(now)
-    return OPERATION(self, now)
+    return usual(self, now)
 
 
-def defaults(package: Any, given: Mapping[str, int]) -> list[int]:
-    """Return the symbols as they were compiled."""
-    SYMBOLS(package, given)
-    return SYMBOLS(package, {})
-
-
-def left_over(package: Any, given: Mapping[str, int]) -> list[int]:
+@breaks("WSP-04.1-03", "keeps symbols of the run before", "wsp.run._symbols")
+def symbols_left_over(usual, package, given):
     known = {symbol.name: symbol.width for symbol in package.symbols}
     kept = {name: value for name, value in PREVIOUS.items() if name in known and value < 1 << known[name]}
     PREVIOUS.update(given)
-    return SYMBOLS(package, kept | dict(given))
+    return usual(package, kept | dict(given))
 
 
-def loading(name: str, description: str, other: Callable[[Any, str], int]) -> Violation:
+def loading(name, description, other):
     """Return a violation that loads elements as other numbers."""
     return changed("WSP-04.2-02", name, description, ("wsp.run._as_u64", other))
 
 
-def truncated(value: Any, place: str) -> int:
-    whole = float(int(value)) if isinstance(value, float) and abs(value) < 2.0**64 else value
-    return AS_U64(whole, place)
-
-
-def no_negative_zero(value: Any, place: str) -> int:
+def no_negative_zero(value, place):
     if isinstance(value, float) and str(value) == "-0.0":
         raise RunError("SLOT_VALUE", f"{place} is negative")
     return AS_U64(value, place)
 
 
-def negative_floats(value: Any, place: str) -> int:
-    if isinstance(value, float) and value < 0 and value.is_integer():
-        return int(value) & U64
-    return AS_U64(value, place)
-
-
-def saturated(value: Any, place: str) -> int:
-    if isinstance(value, float) and (value != value or value >= 2.0**64):
-        return 0 if value != value else U64
-    return AS_U64(value, place)
-
-
-def narrow(value: Any, place: str) -> int:
+def narrow(value, place):
     found = AS_U64(value, place)
     if isinstance(value, int) and value < 0:
         bits = next(number for number in (8, 16, 32, 64) if value >= -(1 << number - 1))
@@ -88,117 +63,73 @@ def narrow(value: Any, place: str) -> int:
     return found
 
 
-def first_element(self: Any, slot: int, tensor: int, element: int) -> None:
-    LOAD(self, slot, tensor, 0 if element < self.machine.package.tensors[tensor].count else element)
+@breaks("WSP-04.1-02", "counts turns in 8 bits", "wsp.run.Processes.body")
+def turns_of_a_byte(usual, self, process, body, outer):
+    def cut(statement):
+        return replace(statement, count=Operation("and", (statement.count, Constant(255))))
+
+    cut_body = tuple(cut(statement) if isinstance(statement, statements.Repeat) else statement for statement in body)
+    yield from usual(self, process, cut_body, outer)
 
 
-def element_of_a_word(self: Any, slot: int, tensor: int, element: int) -> None:
-    LOAD(self, slot, tensor, element & 0xFFFFFFFF)
-
-
-def turns_of_a_byte(self: Any, process: Any, body: Any, outer: Any) -> Iterator[None]:
-    """Cut the counts of loops to a byte."""
-    mask = Constant(255)
-    cut = [
-        replace(statement, count=Operation("and", (statement.count, mask)))
-        if isinstance(statement, statements.Repeat)
-        else statement
-        for statement in body
-    ]
-    yield from BODY(self, process, tuple(cut), outer)
-
-
-def cond(name: str, description: str, taken: Callable[[int], bool]) -> Violation:
-    """Return a violation whose cond takes its branch by another rule."""
-    return changed(
-        "WSP-04.2-03", name, description, ("wsp.run.Processes.decide", lambda self, when: taken(self.value(when)))
-    )
-
-
-def at_first_here(self: Any, place: Any, evaluate: Callable[[], Any]) -> Any:
+def at_first_here(self, place, evaluate):
     """Return the first value of this run that was evaluated at this place."""
-    seen: dict[int, Any] = self.__dict__.setdefault("seen", {})
+    seen = self.__dict__.setdefault("seen", {})
     if id(place) not in seen:
         seen[id(place)] = evaluate()
     return seen[id(place)]
 
 
-def late_run(self: Any, process: Any, site: Any) -> Iterator[None]:
+@breaks("WSP-04.1-04", "reads the operands of a kernel when it ends", "wsp.run.Processes.run")
+def late_run(usual, self, process, site):
     yield from self.await_tensors(process, site.reads, site.writes)
     yield from self.elapse(process, site.cycles)
-    yield from RUN(self, process, replace(site, cycles=0))
+    yield from usual(self, process, replace(site, cycles=0))
 
 
-def issued_late(attempt: Callable[..., Any]) -> Callable[..., Iterator[None]]:
-    """Return a task statement with the operands, or the key, of the last attempt."""
+def issued_late(clause, name, description, attempt):
+    """Return a violation that issues a task with the operands, or the key, of the last attempt."""
 
-    def task(self: Any, process: Any, statement: Any) -> Iterator[None]:
+    def task(usual, self, process, statement):
         issue = self.machine.issue
         self.machine.issue = lambda *given: issue(*attempt(self, statement, *given))
         try:
-            for _ in TASK(self, process, statement):
+            for _ in usual(self, process, statement):
                 self.machine.issue = issue
                 yield
                 self.machine.issue = lambda *given: issue(*attempt(self, statement, *given))
         finally:
             self.machine.issue = issue
 
-    return task
+    return wrapped(clause, name, description, "wsp.run.Processes.task", task)
 
 
-late_task = issued_late(
-    lambda self, statement, process, site, key, scalars: (
-        process,
-        site,
-        key,
-        [self.value(scalar) for scalar in site.scalars],
-    )
-)
-late_key = issued_late(
-    lambda self, statement, process, site, key, scalars: (process, site, self.key(statement), scalars)
-)
-
-
-def for_all(self: Any, process: Any, tasks: Any) -> Any:
+@breaks("WSP-04.2-01", "waits for tasks of all processes", "wsp.run.Processes.await_tasks")
+def wait_for_all(usual, self, process, tasks):
     every = list(self.machine.tasks.values())
-    return AWAIT_TASKS(self, process, every if isinstance(tasks, list) else tasks)
+    return usual(self, process, every if isinstance(tasks, list) else tasks)
 
 
-RUN, TASK, AWAIT_TASKS = Processes.run, Processes.task, Processes.await_tasks
+@breaks("WSP-04.2-03", "keeps the first decision of a cond", "wsp.run.Processes.decide")
+def decided_once(usual, self, when):
+    return bool(at_first_here(self, when, lambda: usual(self, when)))
 
 
-def decided_once(self: Any, when: Any) -> bool:
-    return bool(at_first_here(self, when, lambda: DECIDE(self, when)))
+@breaks("WSP-04.2-07", "places by the first key of a statement", "wsp.run.Processes.key")
+def first_key(usual, self, task):
+    return int(at_first_here(self, task, lambda: usual(self, task)))
 
 
-def first_key(self: Any, task: Any) -> int:
-    return int(at_first_here(self, task, lambda: KEY(self, task)))
-
-
-@violates("WSP-01.1-01", "runs what was compiled last under the name of a package")
-class NotThePackage(RunsLatest):
-    """A runtime whose artifacts have no effect of their own."""
-
-
-@violates("WSP-01.1-02", "runs the program that the host compiled last")
-class HostFallback(RunsLatest):
-    """A runtime that takes the semantics from the host."""
-
-
-@violates("WSP-01.1-05", "runs what the host remembers of the last compilation")
-class HostMemory(RunsLatest):
-    """A runtime whose host takes part in each run."""
-
-
-@violates("WSP-04.2-06", "runs the program that was traced last")
-class Retraced(RunsLatest):
-    """A runtime that traces programs again without being asked."""
-
-
-@violates("WSP-04.2-04", "keeps the tensors of the first run of a package")
-class FirstData(KeepsFirstData):
-    """A runtime that needs another package for other data."""
-
+LATEST = [
+    replaced(clause, description, RunsLatest, name=name)
+    for clause, name, description in (
+        ("WSP-01.1-01", "NotThePackage", "runs what was compiled last under the name of a package"),
+        ("WSP-01.1-02", "HostFallback", "runs the program that the host compiled last"),
+        ("WSP-01.1-05", "HostMemory", "runs what the host remembers of the last compilation"),
+        ("WSP-04.2-06", "Retraced", "runs the program that was traced last"),
+    )
+]
+FirstData = replaced("WSP-04.2-04", "keeps the tensors of the first run of a package", KeepsFirstData)
 
 PREDICATES = [
     operator("narrow_mod", "divides the low halves of large values by small ones", "mod",
@@ -211,35 +142,29 @@ PREDICATES = [
     operator("wide_shift", "shifts everything out by 64 or more", "shl", lambda a, b: (a << b) & U64 if b < 64 else 0),
     operator("signed_shift", "shifts the sign in", "shr", lambda a, b: (signed(a) >> (b & 63)) & U64),
     operator("divides_by_zero", "gives 0 for a division by zero", "div", lambda a, b: a // b if b else 0),
-    changed("WSP-04.1-01", "both_sides", "evaluates all operands of a select",
-        ("wsp.statements.Operation.value", both_sides)),
     changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles",
         ("wsp.statements.Constant.value", lambda self, now: int(float(self.constant)) & U64)),
-    changed("WSP-04.1-03", "symbols_left_over", "keeps symbols of the run before", ("wsp.run._symbols", left_over)),
-    changed("WSP-04.1-04", "late_run", "reads the operands of a kernel when it ends",
-        ("wsp.run.Processes.run", late_run)),
-    changed("WSP-04.1-04", "late_task", "reads operands at each attempt to issue",
-        ("wsp.run.Processes.task", late_task)),
-    changed("WSP-04.2-07", "late_key", "reads the key at each attempt to issue", ("wsp.run.Processes.task", late_key)),
-    changed("WSP-04.2-01", "wait_for_all", "waits for tasks of all processes",
-        ("wsp.run.Processes.await_tasks", for_all)),
-    changed("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", ("wsp.run.Processes.value",
-        lambda self, expression: int(at_first_here(self, expression, lambda: VALUE(self, expression))))),
-    changed("WSP-04.2-01", "loads_at_once", "loads before the tasks that write are complete",
-        ("wsp.run.Processes.await_tensors", lambda self, process, reads, writes: AWAIT(self, process, (), writes))),
+    issued_late("WSP-04.1-04", "late_task", "reads operands at each attempt to issue",
+        lambda self, statement, process, site, key, scalars: (process, site, key, [*map(self.value, site.scalars)])),
+    issued_late("WSP-04.2-07", "late_key", "reads the key at each attempt to issue",
+        lambda self, statement, process, site, key, scalars: (process, site, self.key(statement), scalars)),
+    wrapped("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", "wsp.run.Processes.value",
+        lambda usual, self, expression: int(at_first_here(self, expression, lambda: usual(self, expression)))),
+    wrapped("WSP-04.2-01", "loads_at_once", "loads before the tasks that write are complete",
+        "wsp.run.Processes.await_tensors",
+        lambda usual, self, process, reads, writes: usual(self, process, (), writes)),
     loading("zeros_for_signs", "extends negative integers with zeros", narrow),
-    loading("truncated", "cuts fractions off", truncated),
+    loading("truncated", "cuts fractions off", lambda value, place:
+        AS_U64(float(int(value)) if isinstance(value, float) and abs(value) < 2.0**64 else value, place)),
     loading("no_negative_zero", "refuses -0.0", no_negative_zero),
-    loading("negative_floats", "wraps negative floats", negative_floats),
+    loading("negative_floats", "wraps negative floats", lambda value, place: int(value) & U64
+        if isinstance(value, float) and value < 0 and value.is_integer() else AS_U64(value, place)),
     loading("through_doubles", "rounds integers to doubles",
         lambda value, place: AS_U64(value, place) if isinstance(value, float) else int(float(value)) & U64),
-    changed("WSP-04.2-02", "element_of_a_word", "numbers elements in 32 bits",
-        ("wsp.run.Processes.load", element_of_a_word)),
-    changed("WSP-04.1-02", "turns_of_a_byte", "counts turns in 8 bits", ("wsp.run.Processes.body", turns_of_a_byte)),
-    cond("low_bits", "looks at 32 bits of a condition", lambda value: bool(value & 0xFFFFFFFF)),
-    changed("WSP-04.2-03", "decided_once", "keeps the first decision of a cond",
-        ("wsp.run.Processes.decide", decided_once)),
-    changed("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value",
-        ("wsp.statements.read_expression", tensors_too)),
-    changed("WSP-04.2-07", "first_key", "places by the first key of a statement", ("wsp.run.Processes.key", first_key)),
+    wrapped("WSP-04.2-02", "element_of_a_word", "numbers elements in 32 bits", "wsp.run.Processes.load",
+        lambda usual, self, slot, tensor, element: usual(self, slot, tensor, element & 0xFFFFFFFF)),
+    changed("WSP-04.2-03", "low_bits", "looks at 32 bits of a condition",
+        ("wsp.run.Processes.decide", lambda self, when: bool(self.value(when) & 0xFFFFFFFF))),
+    wrapped("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value", "wsp.statements.read_expression",
+        tensors_too),
 ]  # fmt: skip
