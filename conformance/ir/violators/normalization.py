@@ -5,68 +5,54 @@ from fractions import Fraction
 from tessera_reference.graph.composites import LayerNorm, RmsNorm
 from tessera_reference.graph.term import Term, along_axis, widened
 
-from .changes import around, changed
-
-
-def normed(name, clause, description, operation, norm):
-    """Return a violation with another composition of a norm, in the accumulator type."""
-
-    def decompose(self, build, *operands):
-        x, gamma, *beta = (widened(operand, build) for operand in operands)
-        beside = [along_axis(vector, self.axis, self.x.rank) for vector in (gamma, *beta)]
-        return norm(self, x, beside[0], beside[1] if beta else None).cast_to(self.x.dtype).value
-
-    only = [operation.name.rpartition(".")[2]]
-    return changed(clause, name, description, (operation, "decompose", decompose), only=only)
+from .changes import around, changed, nothing
 
 
 def mean(self, x):
     return x.mean(axis=self.axis, keepdims=True)
 
 
-def eps_of(self):
-    return Fraction(self.eps)
+def normed(name, clause, description, operation, norm):
+    """Return a violation with another composition of a norm, in the accumulator type.
+
+    `norm` takes x, centred x (x itself in rms_norm), the mean of its squares, eps, gamma and, in layer_norm, beta.
+    """
+
+    def decompose(self, build, *operands):
+        x, *vectors = (widened(operand, build) for operand in operands)
+        centred = x - mean(self, x) if operation is LayerNorm else x
+        beside = [along_axis(vector, self.axis, self.x.rank) for vector in vectors]
+        result = norm(self, x, centred, mean(self, centred * centred), Fraction(self.eps), *beside)
+        return result.cast_to(self.x.dtype).value
+
+    only = [operation.name.rpartition(".")[2]]
+    return changed(clause, name, description, (operation, "decompose", decompose), only=only)
 
 
-def uncentred(self, x, gamma, beta):
-    middle = mean(self, x)
-    variance = mean(self, x * x) - middle * middle
-    return (x - middle) * (variance + eps_of(self)).rsqrt() * gamma + beta
-
-
-def eps_outside(self, x, gamma, beta):
-    centred = x - mean(self, x)
-    root = mean(self, centred * centred).sqrt() + eps_of(self)
-    return centred / root * gamma + beta
-
-
-def divided(self, x, gamma, beta):
-    centred = x - mean(self, x)
-    return centred / (mean(self, centred * centred) + eps_of(self)).sqrt() * gamma + beta
-
-
-def factors_first(self, x, gamma, beta):
-    centred = x - mean(self, x)
-    return centred * ((mean(self, centred * centred) + eps_of(self)).rsqrt() * gamma) + beta
-
-
-def unit_rounded(self, x, gamma, beta):
-    unit = x * (mean(self, x * x) + eps_of(self)).rsqrt()
+def unit_rounded(self, x, centred, square, eps, gamma):
+    unit = x * (square + eps).rsqrt()
     return unit.cast_to(self.x.dtype).cast_to(unit.dtype) * gamma
 
 
 NORMS = [
-    normed("uncentred", "LANG-10-01", "subtracts the square of the mean", LayerNorm, uncentred),
-    normed("eps_outside", "LANG-02-04", "adds eps to the root", LayerNorm, eps_outside),
-    normed("divided", "LANG-10-01", "divides by a rounded root", LayerNorm, divided),
-    normed("factors_first", "LANG-10-01", "multiplies gamma and root first", LayerNorm, factors_first),
+    normed("uncentred", "LANG-10-01", "subtracts the square of the mean", LayerNorm,
+        lambda self, x, centred, square, eps, gamma, beta:
+        centred * (mean(self, x * x) - mean(self, x) * mean(self, x) + eps).rsqrt() * gamma + beta),
+    normed("eps_outside", "LANG-02-04", "adds eps to the root", LayerNorm,
+        lambda self, x, centred, square, eps, gamma, beta: centred / (square.sqrt() + eps) * gamma + beta),
+    normed("divided", "LANG-10-01", "divides by a rounded root", LayerNorm,
+        lambda self, x, centred, square, eps, gamma, beta: centred / (square + eps).sqrt() * gamma + beta),
+    normed("factors_first", "LANG-10-01", "multiplies gamma and root first", LayerNorm,
+        lambda self, x, centred, square, eps, gamma, beta: centred * ((square + eps).rsqrt() * gamma) + beta),
     normed("without_eps", "LANG-02-04", "adds no eps", RmsNorm,
-        lambda self, x, gamma, beta: x * mean(self, x * x).rsqrt() * gamma),
+        lambda self, x, centred, square, eps, gamma: x * square.rsqrt() * gamma),
     normed("rms_divided", "LANG-10-01", "divides by a rounded root mean square", RmsNorm,
-        lambda self, x, gamma, beta: x / (mean(self, x * x) + eps_of(self)).sqrt() * gamma),
+        lambda self, x, centred, square, eps, gamma: x / (square + eps).sqrt() * gamma),
     normed("unit_rounded", "LANG-10-01", "rounds before it multiplies by gamma", RmsNorm, unit_rounded),
     normed("last_axis", "LANG-02-04", "normalizes along the last axis, whatever is asked", RmsNorm,
-        lambda self, x, gamma, beta: x * ((x * x).mean(axis=-1, keepdims=True) + eps_of(self)).rsqrt() * gamma),
+        lambda self, x, centred, square, eps, gamma: x * ((x * x).mean(axis=-1, keepdims=True) + eps).rsqrt() * gamma),
+    changed("LANG-11-03", "any_vector", "takes vectors of any extent for gamma and beta",
+        ("graph.composites.require_vector_along", nothing)),
 ]  # fmt: skip
 
 
@@ -124,8 +110,6 @@ def naive(self, build, *operands):
 
 
 ATTENTION = [
-    changed("LANG-11-03", "any_vector", "takes vectors of any extent for gamma and beta",
-        ("graph.composites.require_vector_along", lambda *arguments, **how: None)),
     attended("scores_rounded", "LANG-10-02", "rounds scores to the operands' type", scores_rounded),
     attended("weights_rounded", "LANG-10-01", "rounds weights to the operands' type", weights_rounded),
     attended("queries_scaled", "LANG-10-01", "scales the queries", queries_scaled),

@@ -15,8 +15,8 @@ from .misrounding import as_tf32, half_away, toward_zero, unsaturated, without_s
 NARROW = ("fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
 
 
-def terms(a, b, carrier):
-    left, right = a.values.astype(carrier), b.values.astype(carrier)
+def terms(a, b):
+    left, right = a.values.astype(np.float64), b.values.astype(np.float64)
     return left[..., :, None, :] * np.moveaxis(right, -1, -2)[..., None, :, :]
 
 
@@ -27,7 +27,7 @@ def accumulating(accumulator, dtypes):
         if a.dtype.name not in dtypes or a.shape[-1] == 0:
             return usual(self, a, b, env)
         kind = dtype(accumulator)
-        products = round_to(terms(a, b, np.float64), kind)
+        products = round_to(terms(a, b), kind)
         total = fold(products, -1, lambda x, y: round_to(x.astype(np.float64) + y.astype(np.float64), kind))
         return cast(Array(kind, total), self.out or a.dtype)
 
@@ -37,7 +37,7 @@ def accumulating(accumulator, dtypes):
 def fused_product(usual, self, a, b, env):
     if a.dtype.name != "fp32" or a.shape[-1] == 0:
         return usual(self, a, b, env)
-    total = fold(terms(a, b, np.float64), -1, lambda x, y: (x + y).astype(np.float32).astype(np.float64))
+    total = fold(terms(a, b), -1, lambda x, y: (x + y).astype(np.float32).astype(np.float64))
     return Array(a.dtype, total.astype(np.float32))
 
 

@@ -72,13 +72,9 @@ def to(narrower, only):
     """Return a change that rounds operands of one dtype to a narrower one, stored in fp32."""
 
     def change(x):
-        if x.dtype.name == only:
-            return (
-                Array(DTYPES["tf32"], x.values)
-                if narrower == "tf32"
-                else cast(cast(x, dtype(narrower)), DTYPES["fp32"])
-            )
-        return x
+        if x.dtype.name != only:
+            return x
+        return Array(DTYPES["tf32"], x.values) if narrower == "tf32" else cast(cast(x, dtype(narrower)), x.dtype)
 
     return change
 
@@ -107,17 +103,17 @@ ARITHMETICS = [
 ]  # fmt: skip
 
 
-def rounded(name, description, rule):
-    """Return a violation that rounds the accumulator to a narrow result differently."""
+def rounded(clause, name, description, module, rule):
+    """Return a violation with another rounding of a module of the arithmetic to narrow types."""
 
-    def to_result(usual, x, kind):
+    def to(usual, x, kind):
         return Array(kind, rule(x.values, kind)) if kind.is_narrow else usual(x, kind)
 
-    return changed("LANG-10-02", name, description, ("numerics.matmul.cast", around(to_result)))
+    return changed(clause, name, description, (f"numerics.{module}.cast", around(to)))
 
 
 ROUNDED = [
-    rounded("flushed_results", "flushes subnormal narrow results to zero", flushed),
-    rounded("fp16_between", "rounds to fp16 before fp8",
+    rounded("LANG-10-02", "flushed_results", "flushes subnormal narrow results to zero", "matmul", flushed),
+    rounded("LANG-10-02", "fp16_between", "rounds to fp16 before fp8", "matmul",
         lambda values, kind: (through("fp16")(values, kind) if kind.bits == 8 else round_to(values, kind))),
 ]  # fmt: skip

@@ -12,11 +12,12 @@ from tessera_reference.numerics.elementary import exp, log
 from tessera_reference.numerics.formats import DTYPES, dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast, round_exact, round_to
-from tessera_reference.numerics.trees import PAIRWISE, Tree, fold, pairwise
+from tessera_reference.numerics.trees import PAIRWISE, fold, pairwise
 
 from ..variants.declared_arithmetic import DeclaredArithmetic
 from .changes import around, changed
 from .misrounding import flushed, half_away, toward_zero, unsaturated
+from .products import rounded
 
 
 def ordered(name, description, order, clause):
@@ -28,16 +29,6 @@ def ordered(name, description, order, clause):
         return order(np.moveaxis(values, axis, 0), node, neutral)
 
     return changed(clause, name, description, ("numerics.reductions._over_tree", around(over_tree)))
-
-
-def by(tree):
-    """Return the order of a tree that depends on the number of rows."""
-
-    def order(rows, node, neutral):
-        start = np.full(rows.shape[1:], neutral, rows.dtype)
-        return tree(len(rows)).over(len(rows)).evaluate(rows.__getitem__, node, start)
-
-    return order
 
 
 def halves(rows, node, neutral):
@@ -73,7 +64,7 @@ def without_tail(rows, node, neutral):
 
 
 ORDERS = [
-    ("fold", "reduces from left to right", by(lambda n: Tree("fold"))),
+    ("fold", "reduces from left to right", lambda rows, node, neutral: fold(rows, 0, lambda a, b: node([a, b]))),
     ("tail_first", "leaves an odd element at the front",
         lambda rows, node, neutral: pairwise(rows[::-1], 0, lambda a, b: node([b, a]))),
     ("strided_halves", "reduces the first half against the second", halves),
@@ -123,15 +114,6 @@ def saturating(operator):
     return compute
 
 
-def rounded_by(name, description, rule):
-    """Return a violation with another final rounding of a sum, product or mean to a narrow type."""
-
-    def to(x, kind):
-        return Array(kind, rule(x.values, kind)) if kind.is_narrow else cast(x, kind)
-
-    return changed("LANG-10-01", name, description, ("numerics.reductions.cast", to))
-
-
 ACCUMULATORS = [
     reduced("narrow_product", "multiplies in the operand's own type", graph.Prod,
         accumulated(lambda kind: kind.storage, reductions.prod)),
@@ -146,10 +128,11 @@ ACCUMULATORS = [
         lambda x, axis, keepdims: reductions.sum(x, axis, keepdims, order="kahan")),
     reduced("saturating_sum", "saturates sums of integers", graph.Sum, saturating(np.add), "int"),
     reduced("saturating_product", "saturates products of integers", graph.Prod, saturating(np.multiply), "int"),
-    rounded_by("half_away", "rounds ties of reductions away from zero", half_away),
-    rounded_by("truncation", "truncates reductions", toward_zero),
-    rounded_by("flushed_results", "flushes subnormal reductions to zero", flushed),
-    rounded_by("no_saturation", "lets fp8 reductions overflow to infinity or NaN", unsaturated),
+    rounded("LANG-10-01", "half_away", "rounds ties of reductions away from zero", "reductions", half_away),
+    rounded("LANG-10-01", "truncation", "truncates reductions", "reductions", toward_zero),
+    rounded("LANG-10-01", "flushed_results", "flushes subnormal reductions to zero", "reductions", flushed),
+    rounded("LANG-10-01", "no_saturation", "lets fp8 reductions overflow to infinity or NaN", "reductions",
+        unsaturated),
     changed("LANG-10-01", "flushed_operands", "takes subnormal operands of sums and products for zero",
         ("numerics.reductions._model", lambda operation, x, arithmetic, *kinds:
             DeclaredArithmetic(x.dtype.accumulator, subnormals="flushed"))),

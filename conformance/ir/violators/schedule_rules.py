@@ -49,7 +49,6 @@ PIPELINES = [
     overlooks("pipeline_attributes", "LANG-06.1-03", "attributes of a pipeline that there are not", "no attribute"),
 ]  # fmt: skip
 
-
 PREFETCHES = [
     instead("alignments_of_shared_memory", "LANG-06.1-04", "takes any alignment in global memory",
         "schedule.operations.Prefetch.check",
@@ -59,7 +58,6 @@ PREFETCHES = [
     overlooks("small_alignments", "LANG-06.1-04", "that an alignment is below 16", r"align is (8|1|0|-16)\b"),
     turns_down("exactly_16", "LANG-06.1-04", "alignments above 16", r"align = (32|64|128)\b"),
 ]  # fmt: skip
-
 
 RESOURCES = [
     instead("first_operand", "LANG-06.2-03", "counts shared memory of the first operand alone of other operations",
@@ -74,7 +72,6 @@ RESOURCES = [
         around(lambda usual, self, function, target: usual(self, function, TARGETS["sm_90"]))),
 ]  # fmt: skip
 
-
 DEPENDENCES = [
     instead("around_branches", "LANG-11-06", "sees no value that is used inside a branch", "schedule.fusion.used_by",
         lambda instruction: instruction.operands),
@@ -82,7 +79,6 @@ DEPENDENCES = [
     turns_down("upwards", "LANG-11-06", "a fusion whose last value is the first computed", r'fuse"\(%e, %p\)'),
     overlooks("one_value", "LANG-06.1-02", "that a fusion has one value", r"fuses \d"),
 ]  # fmt: skip
-
 
 CASTS = [
     overlooks("layouts", "LANG-06.1-05", "that a layout is unknown", "unknown layout"),

@@ -5,12 +5,11 @@ import numpy as np
 from tessera_conformance.strength import replaced, without_refusals
 from tessera_reference.adapter import make
 from tessera_reference.graph import elementwise
-from tessera_reference.graph.elementwise import Abs, Clamp, Select
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 
-from .changes import around, changed, instead
+from .changes import around, changed, instead, nothing
 from .numerics import flushed
 
 CALLS, BROADCASTING = "LANG-02-04", "LANG-03.2-02"
@@ -18,7 +17,8 @@ CALLS, BROADCASTING = "LANG-02-04", "LANG-03.2-02"
 
 def executes(name, clause, description, operation, execute):
     """Return a violation with another result of an operation."""
-    return changed(clause, name, description, (operation, "execute", execute), only=[operation.__name__.lower()])
+    place = f"graph.elementwise.{operation}.execute"
+    return changed(clause, name, description, (place, execute), only=[operation.lower()])
 
 
 def into_bounds(self, x, low, high, env):
@@ -26,48 +26,32 @@ def into_bounds(self, x, low, high, env):
     return Array(x.dtype, np.where(raised > high.values, high.values, raised))
 
 
-def nan_to_lower_bound(self, x, low, high, env):
-    found = arithmetic.minimum(arithmetic.maximum(x, low), high).values
-    bound = np.broadcast_to(low.values, found.shape)
-    lost = np.broadcast_to(np.isnan(x.values), found.shape)
-    return Array(x.dtype, np.where(lost, bound, found))
-
-
-def by_product(self, condition, a, b, env):
+def by_product(usual, self, condition, a, b, env):
     if a.dtype.kind != "float":
-        return USUAL_SELECT(self, condition, a, b, env)
+        return usual(self, condition, a, b, env)
     chosen = condition.values.astype(a.values.dtype)
     return Array(a.dtype, chosen * a.values + (1 - chosen) * b.values)
 
 
-def wholly(self, condition, a, b, env):
-    if not condition.values.size:
-        return USUAL_SELECT(self, condition, a, b, env)
-    first = np.full(condition.shape, condition.values.reshape(-1)[0])
-    return USUAL_SELECT(self, Array(condition.dtype, first), a, b, env)
-
-
-USUAL_SELECT = Select.execute
-
 CHOICE = [
     changed(BROADCASTING, "extremes_flush", "flushes subnormal extremes", ("graph.elementwise.Maximum.compute",
             staticmethod(lambda a, b: flushed(arithmetic.maximum(a, b)))), only=["maximum"]),
-    executes("clamp_upper_first", BROADCASTING, "lets the lower bound win", Clamp,
+    executes("clamp_upper_first", BROADCASTING, "lets the lower bound win", "Clamp",
         lambda self, x, low, high, env: arithmetic.maximum(arithmetic.minimum(x, high), low)),
-    executes("clamp_by_comparison", BROADCASTING, "takes a bound that is NaN for none", Clamp, into_bounds),
-    executes("clamp_nan_to_bound", BROADCASTING, "clamps NaN to the lower bound", Clamp, nan_to_lower_bound),
-    executes("abs_of_negative_zero", CALLS, "leaves -0 its sign", Abs,
+    executes("clamp_by_comparison", BROADCASTING, "takes a bound that is NaN for none", "Clamp", into_bounds),
+    executes("clamp_nan_to_bound", BROADCASTING, "clamps NaN to the lower bound", "Clamp",
+        lambda self, x, low, high, env: Array(x.dtype,
+            np.where(np.isnan(x.values), low.values, arithmetic.minimum(arithmetic.maximum(x, low), high).values))),
+    executes("abs_of_negative_zero", CALLS, "leaves -0 its sign", "Abs",
         lambda self, x, env: Array(x.dtype, np.where(x.values < 0, -x.values, x.values))),
-    executes("abs_saturates", CALLS, "saturates the magnitude of the least integer", Abs,
+    executes("abs_saturates", CALLS, "saturates the magnitude of the least integer", "Abs",
         lambda self, x, env: arithmetic.absolute(x) if x.dtype.kind != "int" else Array(x.dtype,
             np.abs(np.maximum(x.values, -x.dtype.int_max)))),
-    executes("select_by_product", BROADCASTING, "chooses by products", Select, by_product),
-    executes("select_wholly", BROADCASTING, "chooses for all elements at once", Select, wholly),
+    executes("select_by_product", BROADCASTING, "chooses by products", "Select", around(by_product)),
+    executes("select_wholly", BROADCASTING, "chooses for all elements at once", "Select",
+        around(lambda usual, self, condition, *others, **named: usual(self,
+            Array(condition.dtype, np.full(condition.shape, condition.values.reshape(-1)[:1].any())), *others, **named))),
 ]  # fmt: skip
-
-
-def any_dtypes(a, b):
-    """Accept operands of two dtypes."""
 
 
 def first_shape(usual, dtype, *operands):
@@ -79,7 +63,7 @@ def first_shape(usual, dtype, *operands):
 
 LENIENT = [
     instead("choice_of_dtypes", "LANG-03.1-05", "chooses from two dtypes", "graph.elementwise.require_one_dtype",
-        any_dtypes),
+        nothing),
     replaced("LANG-11-01", "takes any number for a condition", make,
         *without_refusals(elementwise, lambda source: "the condition is" in source), name="any_condition"),
     instead("choice_of_shapes", "LANG-03.2-03", "chooses from shapes that do not fit", "graph.elementwise.elementwise",

@@ -27,7 +27,6 @@ EFFECTS = [
     cleaned("equal_steps_merged", OPTIMIZER, "takes equal steps for one", without_twins(Sgd, AdamW)),
 ]
 
-
 KEPT = {}
 
 
@@ -130,7 +129,6 @@ STEPS = [
     stepped("eps_inside", "LANG-02-04", "adds eps under the root", AdamW, adamw(inside=True)),
     stepped("step_0", "LANG-02-04", "takes step 0", AdamW, adamw()),
 ]
-
 
 RESULTS = [
     instead("any_v", "LANG-02-04", "takes second moments of any shape", "graph.composites.require_like",

@@ -85,7 +85,6 @@ ORDERS = [
     refuses("no_labels", "LANG-02.3-45", "has no string in a barrier", r'barrier\("'),
 ]  # fmt: skip
 
-
 ASSERTIONS = [
     instead("shallow", "LANG-02.3-46", "leaves out the assertions of blocks in blocks",
         "language.statements.Statements._statement", around(lambda usual, self, statement, first: None

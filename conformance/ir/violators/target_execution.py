@@ -5,13 +5,13 @@ import numpy as np
 from tessera_conformance.strength import replaced
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import make
-from tessera_reference.kernel_machine import block as exchange
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target_ir.operations import llvm, vendors
 from tessera_reference.target_ir.operations import memory as addresses
 
-from .changes import answers, around, instead
+from .changes import answers, around, instead, nothing
+from .numerics import flushed
 
 MMA, LDMATRIX, COPY, BAR, SHFL = (f"LANG-08.2-{number:02}" for number in range(5, 10))
 MFMA, LDS, SWIZZLE = "LANG-08.2-10", "LANG-08.2-11", "LANG-08.2-12"
@@ -53,7 +53,7 @@ MATRICES = [
     instead("reversed", LDMATRIX, "reverses the matrices", "target_ir.operations.vendors.ldmatrix",
         around(last_matrix_first)),
     instead("rows_anywhere", "LANG-16-06", "loads matrices from any address",
-        "kernel_machine.block.BlockState.require_aligned", lambda *ignored: None),
+        "kernel_machine.block.BlockState.require_aligned", nothing),
 ]  # fmt: skip
 
 
@@ -80,7 +80,7 @@ MEETING = [
     instead("waits_for_all", COPY, "finishes every group at a wait", "target_ir.operations.vendors.CopyWait.run",
         lambda self, block: block.copies.wait(block, 0) or ()),
     replaced(COPY, "copies from any address", make, ("target_ir.operations.vendors.elements", ANYWHERE),
-        ("kernel_machine.block.BlockState.require_aligned", lambda *ignored: None), name="copies_anywhere"),
+        ("kernel_machine.block.BlockState.require_aligned", nothing), name="copies_anywhere"),
     instead("vectors_anywhere", "LANG-16-05", "loads vectors from any address", "target_ir.operations.memory.elements",
         ANYWHERE),
 ]  # fmt: skip
@@ -97,15 +97,6 @@ def converting(name, description, mnemonic, change):
         return change(x, self.to) if self.name.removeprefix("llvm.") == mnemonic else usual(self, block, x)
 
     return instead(name, LLVM, description, "target_ir.operations.llvm.Cast.run", around(run))
-
-
-def without_signs(x, to):
-    return Array(to, x.values.view(f"u{x.values.itemsize}").astype(to.carrier))
-
-
-def without_subnormals(x, to):
-    found = llvm.cast(x, to)
-    return Array(to, np.where(np.abs(x.values) < x.dtype.min_normal, found.values * 0, found.values))
 
 
 def true_is_one(self, block, a, b):
@@ -126,12 +117,13 @@ SCALARS = [
         lambda x, to: Array(to, x.values.astype(np.float64).astype(to.carrier))),
     converting("narrowed_twice", "rounds fp64 to fp32 before 16 bits", "fptrunc",
         lambda x, to: llvm.cast(llvm.cast(x, DTYPES["fp32"]), to)),
-    converting("flushed", "extends subnormal floats as zeros", "fpext", without_subnormals),
+    converting("flushed", "extends subnormal floats as zeros", "fpext", lambda x, to: llvm.cast(flushed(x), to)),
     converting("small_integers_wrap", "truncates floats to 64 bits first", "intr.fptosi.sat",
         lambda x, to: llvm.cast(llvm.cast(x, DTYPES["int64"]), to)),
     converting("saturated_integers", "saturates integers of fewer bits", "trunc",
         lambda x, to: Array(to, np.clip(x.values, to.int_min, to.int_max).astype(to.carrier))),
-    converting("unsigned_extensions", "fills extended integers with zeros", "sext", without_signs),
+    converting("unsigned_extensions", "fills extended integers with zeros", "sext",
+        lambda x, to: Array(to, x.values.view(f"u{x.values.itemsize}").astype(to.carrier))),
     instead("true_is_one", LLVM, "takes true for 1 where signs count", "target_ir.operations.llvm.Comparison.run",
         true_is_one),
     instead("vectors_in_place", LLVM, "inserts into the vector that is given",
@@ -147,35 +139,22 @@ def inactive_too(block, values, sources, mask=None):
     return values[places]
 
 
-def low_words(block, values, sources, mask=None):
-    found = _exchanged(block, values, sources, mask)
+def low_words(usual, block, values, sources, mask=None):
+    found = usual(block, values, sources, mask)
     if found.dtype.itemsize < 8:
         return found
     low, own = found.view(np.uint64) & np.uint64(0xFFFFFFFF), values.view(np.uint64) >> np.uint64(32) << np.uint64(32)
     return (low | own).view(found.dtype)
 
 
-def down(exchanging):
-    """Return a shuffle down by this exchange."""
-
-    def shuffled(block, values, delta, mask=None):
-        lane = block.every_lane % block.warp
-        return exchanging(block, values, np.where(lane + delta < block.warp, lane + delta, lane), mask)
-
-    return shuffled
-
-
-_exchanged = exchange.exchanged
-
 EXCHANGES = [
-    instead("inactive_shfl", SHFL, "reads lanes that are not active", "target_ir.operations.vendors.shuffled",
-        down(inactive_too)),
+    instead("inactive_shfl", SHFL, "reads lanes that are not active", "kernel_machine.block.exchanged", inactive_too),
     instead("low_words_of_shfl", SHFL, "exchanges 32 bits of 64", "target_ir.operations.vendors.shuffled",
-        down(low_words)),
+        around(low_words)),
     instead("inactive_permutation", SWIZZLE, "reads lanes that are not active",
         "target_ir.operations.vendors.exchanged", inactive_too),
     instead("low_words_of_permutation", SWIZZLE, "exchanges 32 bits of 64", "target_ir.operations.vendors.exchanged",
-        low_words),
+        around(low_words)),
 ]  # fmt: skip
 
 
@@ -223,9 +202,9 @@ ENTRIES = [
     instead("only_upwards", "LANG-08-01", "does not count down", "tile.operations.For.run",
         around(lambda usual, self, block, start, stop, step, *carried:
             carried if int(step.values.flat[0]) < 0 else usual(self, block, start, stop, step, *carried))),
-    replaced("LANG-08-01", "lets accesses leave a buffer", make, ("kernel_machine.block.BlockState.require_within",
-            lambda *ignored: None), ("kernel_machine.block.BlockState.load", lambda self, memory, at:
-            memory.values.reshape(-1)[np.clip(at, 0, memory.size - 1)]), name="unbounded"),
+    replaced("LANG-08-01", "lets accesses leave a buffer", make,
+        ("kernel_machine.block.BlockState.require_within", nothing), ("kernel_machine.block.BlockState.load",
+            lambda self, memory, at: memory.values.reshape(-1)[np.clip(at, 0, memory.size - 1)]), name="unbounded"),
     instead("pointers_of_one_side", "LANG-08-01", "has the pointers of the first side in all lanes",
         "target_ir.operations.memory.Address.merged",
         around(lambda usual, one, condition, other: usual(one, condition | True, other))),

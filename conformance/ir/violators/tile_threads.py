@@ -99,7 +99,6 @@ MEETING = [
         "kernel_machine.storage.GlobalStorage._mark_seen", around(last_of_the_blocks)),
 ]  # fmt: skip
 
-
 PLACES = [
     instead("axes_turned", "LANG-08.1-07", "counts blocks along z for x", "tile.operations.AlongAxis.position",
         property(lambda self: "zyx".index(self.axis))),
