@@ -6,7 +6,7 @@ from tessera_reference.collectives import selection
 from tessera_reference.collectives.selection import Measurement, Step
 
 from ...ir.violators.changes import changed
-from .changes import answered, at, lenient
+from .changes import answered, at, each, lenient
 
 # Knobs
 
@@ -31,7 +31,7 @@ KNOBS = [
     )
     for violation in (
         answered(clause, f"{name}_lost", f"gives {name} one value", "tune",
-                 lambda answer, one={name: always}: {"steps": [step | one for step in answer["steps"]]}),
+                 each("steps", lambda step, lost={name: always}: lost)),
         lenient(clause, f"any_{name}", f"accepts every {name}", "tune", f"{name} ", with_value(name, always)),
     )
 ]  # fmt: skip

@@ -4,22 +4,19 @@ from functools import partial
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Around
-from tessera_reference.adapter import ReferenceAdapter
 
 from ...ir.violators.changes import around, changed
 
 
-def at(place, **options):
+def at(place):
     """Return a builder of violations of one function: `change` gets the function that it replaces and its arguments."""
-    return lambda clause, name, description, change: changed(
-        clause, name, description, (place, around(change)), **options
-    )
+    return lambda clause, name, description, change: changed(clause, name, description, (place, around(change)))
 
 
 def result_of(place):
     """Return a builder of violations of one function: `change` gets its result."""
-    return lambda clause, name, description, change: changed(
-        clause, name, description, (place, around(lambda usual, *given, **named: change(usual(*given, **named))))
+    return lambda clause, name, description, change: at(place)(
+        clause, name, description, lambda usual, *given, **named: change(usual(*given, **named))
     )
 
 
@@ -30,26 +27,14 @@ def updated(place, clause, name, description, **members):
 
 def of_method(clause, name, description, method, change):
     """Return a violation of a method: `change` gets the method, bound, and its arguments by name."""
-    return changed(
-        clause,
-        name,
-        description,
-        (
-            ReferenceAdapter,
-            f"collectives_{method}",
-            around(lambda usual, self, **given: change(partial(usual, self), given)),
-        ),
+    return at(f"adapter.ReferenceAdapter.collectives_{method}")(
+        clause, name, description, lambda usual, self, **given: change(partial(usual, self), given)
     )
 
 
 def answered(clause, name, description, method, change):
-    """Return a violation whose method changes its answer, in place or by returning another one."""
-
-    def call(usual, given):
-        answer = usual(**given)
-        return change(answer) or answer
-
-    return of_method(clause, name, description, method, call)
+    """Return a violation whose method changes its answer."""
+    return of_method(clause, name, description, method, lambda usual, given: change(usual(**given)))
 
 
 def asked(clause, name, description, method, change):
@@ -83,6 +68,11 @@ def refusing(clause, name, description, method, words, change):
         raise change(outcome) from None
 
     return refused_otherwise(clause, name, description, method, words, another)
+
+
+def each(member, change):
+    """Return a change of the entries of a list in the answer: `change` gets one and returns its other members."""
+    return lambda answer: answer | {member: [entry | change(entry) for entry in answer[member]]}
 
 
 def silent(rejected):

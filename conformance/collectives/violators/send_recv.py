@@ -3,56 +3,49 @@
 from dataclasses import replace
 
 from tessera_reference.abi.status import Failure
-from tessera_reference.adapter import collectives
 from tessera_reference.collectives.operations import Result
 
-from ...ir.violators.changes import changed
-
-SEND = collectives.send_recv
+from .changes import at
 
 
-def one_by_one(buffers, pairs, chunk=None):
-    usual, held = SEND(buffers, pairs, chunk), list(buffers)
+def one_by_one(usual, buffers, pairs, chunk):
+    result, held = usual(buffers, pairs, chunk), list(buffers)
     for source, target in pairs:
         held[target] = held[source]
-    return replace(usual, outputs=held)
+    return replace(result, outputs=held)
 
 
-def reversed_pairs(buffers, pairs, chunk=None):
-    held = list(buffers)
+def reversed_pairs(usual, buffers, pairs, chunk):
+    result, held = usual(buffers, pairs, chunk), list(buffers)
     for source, target in pairs:
         held[source] = buffers[target]
-    return replace(SEND(buffers, pairs, chunk), outputs=held)
+    return replace(result, outputs=held)
 
 
-def everywhere(buffers, pairs, chunk=None):
-    usual = SEND(buffers, pairs, chunk)
-    named = {rank for pair in pairs for rank in pair}
-    spread = [buffers[pairs[0][0]] if pairs and rank not in named else x for rank, x in enumerate(usual.outputs)]
-    return replace(usual, outputs=spread)
+def everywhere(usual, buffers, pairs, chunk):
+    result, named = usual(buffers, pairs, chunk), {rank for pair in pairs for rank in pair}
+    spread = [buffers[pairs[0][0]] if pairs and rank not in named else x for rank, x in enumerate(result.outputs)]
+    return replace(result, outputs=spread)
 
 
-def lenient(buffers, pairs, chunk=None):
+def lenient(usual, buffers, pairs, chunk):
     try:
-        return SEND(buffers, pairs, chunk)
+        return usual(buffers, pairs, chunk)
     except Failure:
         return Result(list(buffers), list)
 
 
-def without_tail(buffers, pairs, chunk=None):
-    usual = SEND(buffers, pairs, chunk)
-    return replace(usual, travelled=lambda: usual.sent[:-1])
+def without_tail(usual, *given):
+    result = usual(*given)
+    return replace(result, travelled=lambda: result.sent[:-1])
 
 
-def sending(name, description, send):
-    """Return a violation of a send."""
-    return changed("COLL-02.1-03", f"send_{name}", description, ("adapter.collectives.send_recv", send))
-
+sending = at("adapter.collectives.send_recv")
 
 VIOLATIONS = [
-    sending("one_by_one", "sends on what has just come", one_by_one),
-    sending("reversed", "sends from receivers to senders", reversed_pairs),
-    sending("everywhere", "sends to ranks outside of all pairs", everywhere),
-    sending("lenient", "accepts pairs that cannot meet", lenient),
-    sending("without_tail", "does not send the last chunk", without_tail),
+    sending("COLL-02.1-03", "send_one_by_one", "sends on what has just come", one_by_one),
+    sending("COLL-02.1-03", "send_reversed", "sends from receivers to senders", reversed_pairs),
+    sending("COLL-02.1-03", "send_everywhere", "sends to ranks outside of all pairs", everywhere),
+    sending("COLL-02.1-03", "send_lenient", "accepts pairs that cannot meet", lenient),
+    sending("COLL-02.1-03", "send_without_tail", "does not send the last chunk", without_tail),
 ]

@@ -1,26 +1,9 @@
 """Routes over the wrong transport, over cut links, or against attribute and environment (COLL 1 and 3.2)."""
 
 from tessera_conformance.adapter import Refusal
-from tessera_reference.collectives import links
 
 from ...ir.violators.changes import changed, nothing
-from .changes import answered, asked, left_out, lenient, refusing
-
-
-def preferring(clause, name, description, list_, *order):
-    """Return a violation with another order of transports."""
-    return changed(clause, name, description, (links, list_, order))
-
-
-def first_cut_alone(topology, source, target, path, down):
-    within = topology.device(source).node == topology.device(target).node
-    return WAY(topology, source, target, path, down if within else frozenset())
-
-
-def past_hosts(topology, path):
-    for link in topology.links:
-        if link.kind == path or link.kind == "pcie":
-            yield link
+from .changes import answered, asked, at, left_out, lenient, refusing
 
 
 def unsupported(rejected):
@@ -28,10 +11,14 @@ def unsupported(rejected):
     return Refusal("TESS_ERR_UNSUPPORTED", rejected.phase, rejected.message)
 
 
-WAY, WANTED = links._way, links._wanted
+def first_cut_alone(usual, topology, source, target, path, down):
+    within = topology.device(source).node == topology.device(target).node
+    return usual(topology, source, target, path, down if within else frozenset())
+
 
 POLICY = [
-    preferring("COLL-01-06", "network_everywhere", "takes the network between nodes", "BETWEEN_NODES", "network"),
+    changed("COLL-01-06", "network_everywhere", "takes the network between nodes",
+        ("collectives.links.BETWEEN_NODES", ("network",))),
     refusing("COLL-01-06", "cut_off_unsupported", "tells what is cut off as unsupported", "route", "no way",
              unsupported),
     changed("COLL-03.2-01", "least_latency", "takes the quickest way of all",
@@ -42,8 +29,9 @@ POLICY = [
              lambda answer: answer | {"fallback": True}),
     answered("COLL-03.2-02", "fallback_not_told", "does not tell a fallback", "route",
              lambda answer: answer | {"fallback": False}),
-    changed("COLL-03.2-03", "past_hosts", "takes RDMA through hosts", ("collectives.links._carrying", past_hosts)),
-    changed("COLL-03.2-03", "cut_rdma_used", "uses RDMA that is cut", ("collectives.links._way", first_cut_alone)),
+    changed("COLL-03.2-03", "past_hosts", "takes RDMA through hosts", ("collectives.links._carrying",
+        lambda topology, path: (link for link in topology.links if link.kind in (path, "pcie")))),
+    at("collectives.links._way")("COLL-03.2-03", "cut_rdma_used", "uses RDMA that is cut", first_cut_alone),
 ]  # fmt: skip
 
 ATTRIBUTE = [
@@ -57,7 +45,7 @@ ATTRIBUTE = [
 
 ENVIRONMENT = [
     changed("COLL-03.2-07", "misspelled_ignored", "ignores a misspelled variable",
-            ("collectives.links.require_variables", lambda *arguments: None)),
+            ("collectives.links.require_variables", nothing)),
     answered("COLL-03.2-07", "override_as_fallback", "tells an override as a fallback", "route",
              lambda answer: answer | {"fallback": answer["path"] not in ("nvlink", "rdma")}),
 ]  # fmt: skip

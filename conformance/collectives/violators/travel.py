@@ -6,49 +6,16 @@ Collectives specification, 4 and 6.
 import json
 from dataclasses import replace
 
-from tessera_reference.adapter import collectives
-from tessera_reference.collectives import travel as progress
-
-from ...ir.violators.changes import changed
-
-TRAVEL, TRACE, WAY, LANE = (
-    collectives.travel,
-    collectives.chunk_trace,
-    progress.preferred_route,
-    progress._Lane,
-)
+from .changes import at, result_of
 
 
-def travelling(clause, name, description, change):
-    """Return a violation that reports other transfers than those that took place."""
-
-    def others(*arguments, **options):
-        return change(TRAVEL(*arguments, **options))
-
-    return changed(clause, name, description, ("adapter.collectives.travel", others))
-
-
-def credits(clause, name, description, of):
-    """Return a violation with another number of credits than the topology's."""
-
-    def lane(count):
-        return LANE(of(count))
-
-    return changed(clause, name, description, ("collectives.travel._Lane", lane))
-
-
-def routing(clause, name, description, route):
-    """Return a violation with other routes between devices."""
-    return changed(clause, name, description, ("collectives.travel.preferred_route", route))
-
-
-def all_at_once(topology, devices, sent, *arguments, **options):
-    usual = TRAVEL(topology, devices, [message._replace(step=0) for message in sent], *arguments, **options)
+def all_at_once(usual, topology, devices, sent, *given, **options):
+    found = usual(topology, devices, [message._replace(step=0) for message in sent], *given, **options)
     steps = {message._replace(step=0): message.step for message in sent}
-    return [replace(message, sent=message.sent._replace(step=steps[message.sent])) for message in usual]
+    return [replace(message, sent=message.sent._replace(step=steps[message.sent])) for message in found]
 
 
-def in_order(self, units, now):
+def in_order(usual, self, units, now):
     held = set()
     for unit in sorted(set(units)):
         waiting = (message for lane in self._lanes.values() for message in lane.waiting)
@@ -56,116 +23,71 @@ def in_order(self, units, now):
         if before or unit.sent.source in held:
             self._enqueue(unit)
             continue
-        DISPATCH(self, [unit], now)
+        usual(self, [unit], now)
         if unit.waits:
             held.add(unit.sent.source)
 
 
-DISPATCH = progress.Progress._dispatch
-
-
 def with_links(**change):
-    """Return a route function with changed links."""
-
-    def way(*arguments):
-        usual = WAY(*arguments)
-        return replace(usual, links=tuple(replace(link, **change) for link in usual.links))
-
-    return way
+    """Return a change of the links of a route."""
+    return lambda usual, *given: replace(
+        found := usual(*given), links=tuple(replace(link, **change) for link in found.links)
+    )
 
 
-def ignoring_down(*arguments, cuts=(), **options):
-    return TRAVEL(*arguments, cuts=[cut for cut in cuts if cut.at], **options)
-
-
-def by_host(topology, source, target, path, down):
+def by_host(usual, topology, source, target, path, down):
     """Return routes that avoid NVLink and RDMA."""
     other = frozenset(link.name for link in topology.links if link.kind in ("nvlink", "rdma"))
-    return WAY(topology, source, target, path, down | other)
+    return usual(topology, source, target, path, down | other)
 
 
-def traced(change):
-    """Return a function that changes the trace."""
+def tracing(clause, name, description, change):
+    """Return a violation with another trace: `change` gets an event and returns those in its place."""
 
-    def made(*arguments):
-        trace = json.loads(TRACE(*arguments))
-        return json.dumps({**trace, "traceEvents": change(trace["traceEvents"])})
+    def traced(text):
+        trace = json.loads(text)
+        return json.dumps(trace | {"traceEvents": [other for event in trace["traceEvents"] for other in change(event)]})
 
-    return made
-
-
-def first_chunk(events):
-    """Return the events of the first chunk alone."""
-    return [event for event in events if event["ph"] != "X" or "elements 0 to" in event["name"]]
+    return result_of("adapter.collectives.chunk_trace")(clause, name, description, traced)
 
 
-def shifted(events):
-    """Return slices that begin a microsecond late."""
-    return [{**event, "ts": event["ts"] + 1} if event["ph"] == "X" else event for event in events]
-
-
-def in_nanoseconds(events):
-    """Return times a thousand times too short."""
-    return [{**event, **{name: event[name] / 1000 for name in ("ts", "dur") if name in event}} for event in events]
-
-
-def without_flows(events):
-    """Return the events without ends of flows."""
-    return [event for event in events if event["ph"] != "f"]
-
-
-def flows_backwards(events):
-    """Return flows that begin where they end."""
-    turned = {"s": "f", "f": "s"}
-    return [{**event, "ph": turned.get(event["ph"], event["ph"])} for event in events]
-
-
-def held_too_long(events):
-    """Return counters of links that never return to 0."""
-    return [event for event in events if event["ph"] != "C" or all(event["args"].values())]
-
-
-def counts_elements(events):
-    """Return counters of bytes that count elements."""
-    return [
-        {**event, "args": {"in_flight": event["args"]["in_flight"] // 4}}
-        if "in_flight" in event.get("args", {})
-        else event
-        for event in events
-    ]
-
+credits, routing = at("collectives.travel._Lane"), at("collectives.travel.preferred_route")
+travelling = at("adapter.collectives.travel")
 
 VIOLATIONS = [
-    credits("COLL-04.2-01", "one_more_on_nvlink", "has one credit more than a link has", lambda count: count + 1),
-    credits("COLL-04.2-02", "twice_as_many", "has twice the credits of a NIC's queue", lambda count: 2 * count),
-    credits("COLL-04.2-01", "always_one", "uses one credit of many", lambda count: 1),
-    changed("COLL-04.2-04", "head_of_line", "lets what waits hold up what comes after it",
-        ("collectives.travel.Progress._dispatch", in_order)),
-    changed("COLL-04.3-01", "no_order", "sends before what is to be sent has come",
-        ("adapter.collectives.travel", all_at_once)),
-    travelling("COLL-04.3-02", "ends_early", "tells the end of all but the last message",
+    credits("COLL-04.2-01", "one_more_on_nvlink", "has one credit more than a link has",
+        lambda usual, count: usual(count + 1)),
+    credits("COLL-04.2-02", "twice_as_many", "has twice the credits of a NIC's queue",
+        lambda usual, count: usual(2 * count)),
+    credits("COLL-04.2-01", "always_one", "uses one credit of many", lambda usual, count: usual(1)),
+    at("collectives.travel.Progress._dispatch")("COLL-04.2-04", "head_of_line",
+        "lets what waits hold up what comes after it", in_order),
+    travelling("COLL-04.3-01", "no_order", "sends before what is to be sent has come", all_at_once),
+    result_of("adapter.collectives.travel")("COLL-04.3-02", "ends_early", "tells the end of all but the last message",
         lambda found: [*found[:-1], replace(found[-1], end=found[-1].start)]),
-    changed("COLL-02.3-04", "no_pipeline", "passes nothing on before all chunks are there",
-        ("adapter.collectives.travel",
-        lambda *arguments, chunk=None, **options: TRAVEL(*arguments, chunk=None, **options))),
+    travelling("COLL-02.3-04", "no_pipeline", "passes nothing on before all chunks are there",
+        lambda usual, *given, **options: usual(*given, **options | {"chunk": None})),
     routing("COLL-03.3-06", "no_latency", "has links without latency", with_links(latency=0)),
     routing("COLL-03.3-03", "no_bandwidth", "has links of any bandwidth", with_links(bandwidth=10**15)),
-    changed("COLL-04.2-03", "takes_what_is_down", "takes links that are down",
-        ("adapter.collectives.travel", ignoring_down)),
+    travelling("COLL-04.2-03", "takes_what_is_down", "takes links that are down",
+        lambda usual, *given, cuts=(), **options: usual(*given, cuts=[cut for cut in cuts if cut.at], **options)),
     routing("COLL-04.4-02", "through_the_host", "goes through hosts within a node", by_host),
     routing("COLL-04.4-03", "over_the_network", "goes over the hosts' network between nodes", by_host),
     routing("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", by_host),
-    *(
-        changed(clause, name, description, ("adapter.collectives.chunk_trace", traced(change)))
-        for clause, name, description, change in [
-            ("COLL-06-01", "first_chunk_alone", "records the first chunk alone", first_chunk),
-            ("COLL-06-02", "short_times", "records times a thousand times too short", in_nanoseconds),
-            ("COLL-06-08", "late_slices", "records slices a microsecond late", shifted),
-            ("COLL-06-01", "flows_backwards", "draws flows from the receiver to the sender", flows_backwards),
-            ("COLL-06-08", "flows_without_end", "writes flows without their ends", without_flows),
-            ("COLL-06-01", "held_too_long", "counts what a link carried last for ever", held_too_long),
-            ("COLL-06-08", "counts_elements", "counts elements in flight for bytes", counts_elements),
-            ("COLL-08-19", "no_records", "records nothing", lambda events: []),
-        ]
-    ),
+    tracing("COLL-06-01", "first_chunk_alone", "records the first chunk alone",
+        lambda event: [event] if event["ph"] != "X" or "elements 0 to" in event["name"] else []),
+    tracing("COLL-06-02", "short_times", "records times a thousand times too short",
+        lambda event: [event | {name: event[name] / 1000 for name in event.keys() & {"ts", "dur"}}]),
+    tracing("COLL-06-08", "late_slices", "records slices a microsecond late",
+        lambda event: [event | {"ts": event["ts"] + 1} if event["ph"] == "X" else event]),
+    tracing("COLL-06-01", "flows_backwards", "draws flows from the receiver to the sender",
+        lambda event: [event | {"ph": {"s": "f", "f": "s"}.get(event["ph"], event["ph"])}]),
+    tracing("COLL-06-08", "flows_without_end", "writes flows without their ends",
+        lambda event: [event] if event["ph"] != "f" else []),
+    tracing("COLL-06-01", "held_too_long", "counts what a link carried last for ever",
+        lambda event: [event] if event["ph"] != "C" or all(event["args"].values()) else []),
+    tracing("COLL-06-08", "counts_elements", "counts elements in flight for bytes",
+        lambda event: [event | {"args": {"in_flight": event["args"]["in_flight"] // 4}}
+                       if "in_flight" in event.get("args", {}) else event]),
+    tracing("COLL-08-19", "no_records", "records nothing", lambda event: []),
 ]  # fmt: skip
