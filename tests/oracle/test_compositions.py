@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance import oracle
+from tessera_conformance.oracle import compositions
 from tessera_conformance.oracle.compositions import philox4x32
 from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.tensors import Tensor
@@ -95,3 +96,12 @@ def test_the_largest_of_what_is_no_number_are_none() -> None:
     x = np.array([1, np.nan], np.float32)
     with pytest.raises(BadArgument, match="NaN"):
         oracle.top_k(Tensor("fp32", x.shape, x.tobytes()), k=1)
+
+
+@pytest.mark.parametrize("norm", ["layer_norm", "rms_norm"])
+def test_a_normalization_refuses_more_factors_than_a_row_has_elements(norm: str) -> None:
+    """A source of vectors with such operands is wrong, and must not be confirmed."""
+    x, gamma, beta = (np.ones(shape, np.float32) for shape in ((2, 2), 3, 2))
+    operands = [Tensor("fp32", a.shape, a.tobytes()) for a in (x, gamma, *([beta] if norm == "layer_norm" else []))]
+    with pytest.raises(ValueError, match="zip"):
+        getattr(compositions, norm)(*operands)

@@ -15,7 +15,7 @@ import pytest
 
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.vectors import load
-from tessera_conformance.vectors.check import integrity
+from tessera_conformance.vectors.check import differences, integrity
 from tessera_conformance.vectors.files import DamagedFile, Unanswerable, canonical, digest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -256,6 +256,24 @@ def test_added_removed_and_changed(frozen: Any, old: Path) -> None:
     assert "    expected output 0: element [1]: 0x3f800001 -> 0x3f800002, 1 ULP (1 of 3 elements differ)" in said
     assert "- ir/sums/large" in said
     assert "+ ir/sums/huge" in said
+
+
+def test_an_order_is_compared_in_one_pass_over_the_vectors(frozen: Any) -> None:
+    """The vector that is elsewhere is named; the ids of both sides are put together once, not for every vector."""
+
+    asked: list[None] = []
+
+    class Counted(dict[str, Any]):
+        def keys(self) -> Any:
+            asked.append(None)
+            return super().keys()
+
+    vector = load("ir/sums", frozen.vectors)[0]
+    names = [f"ir/sums/{number}" for number in range(9)]
+    old, new = Counted(dict.fromkeys(names, vector)), dict.fromkeys([*names[1:], names[0]], vector)
+    asked.clear()
+    assert list(differences(old, new)) == ["order: ir/sums/0 is elsewhere"]
+    assert len(asked) == 1
 
 
 def test_a_line_edited_by_hand_can_still_be_looked_at(frozen: Any, old: Path) -> None:

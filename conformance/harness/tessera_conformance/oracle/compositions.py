@@ -94,10 +94,11 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, axis: int = -1, eps: f
 
 def rms_norm(x: Tensor, gamma: Tensor, *, axis: int = -1, eps: float = 1e-6) -> Tensor:
     """x * rsqrt(mean(x * x) + eps) * gamma, from left to right."""
-    format_ = exact.accumulator_format(x.dtype)
+    format_, factors = exact.accumulator_format(x.dtype), exact.values_of(gamma)
 
     def normalize(row: Sequence[Value]) -> list[Value]:
-        return list(map(format_.multiply, normalized(row, None, eps, format_), exact.values_of(gamma)))
+        units = normalized(row, None, eps, format_)
+        return [format_.multiply(unit, factor) for unit, factor in zip(units, factors, strict=True)]
 
     return exact.from_rows(x, axis, map(normalize, exact.rows_of(x, axis)))
 
@@ -166,8 +167,8 @@ def scaled(
     units: Sequence[Value], factors: Sequence[Value], addends: Sequence[Value], format_: FloatFormat
 ) -> list[Value]:
     """Each unit times its factor, plus its addend."""
-    terms = zip(map(format_.multiply, units, factors), addends, strict=True)
-    return [format_.total(pair) for pair in terms]
+    terms = zip(units, factors, addends, strict=True)
+    return [format_.total([format_.multiply(unit, factor), addend]) for unit, factor, addend in terms]
 
 
 def moved(old: Value, new: Value, momentum: float, format_: FloatFormat) -> Value:

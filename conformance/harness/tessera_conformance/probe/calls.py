@@ -255,7 +255,8 @@ class AllReduceBox(Box):
     def result(self, left: Words, right: Words | None) -> Tensor:
         """Return the first rank's result; every element of a rank's tensor is that rank's term."""
         ranks, elements = self.subject.shape
-        inputs = [Tensor(self.subject.dtype, (elements,), term.tobytes() * elements) for term in left]
+        kind = word_type(self.subject.dtype)  # little-endian, which a number taken out of an array is not everywhere
+        inputs = [Tensor(self.subject.dtype, (elements,), np.full(elements, term, kind).tobytes()) for term in left]
         params = {"inputs": inputs, "op": "sum", "level": self.level, **self.options}
         outputs = self._output(self.method, self.call(self.method, params), ranks)
         self.ranks_agree = self.ranks_agree and len({output.data for output in outputs}) == 1

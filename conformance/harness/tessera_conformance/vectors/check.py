@@ -292,7 +292,8 @@ def differences(old: dict[str, Vector], new: dict[str, Vector]) -> Iterator[str]
         elif changes := list(_changes(old[name], new[name])):
             yield f"~ {name}"
             yield from (f"    {change}" for change in changes)
-    orders = ([name for name in side if name in old.keys() & new.keys()] for side in (old, new))
+    common = old.keys() & new.keys()
+    orders = ([name for name in side if name in common] for side in (old, new))
     moved = next((before for before, after in zip(*orders, strict=True) if before != after), None)
     if moved is not None:
         yield f"order: {moved} is elsewhere"
