@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Around, Violation, replaced
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.ir import operation
 from tessera_reference.language import CompiledModule
 
 _COMPILED: dict[str, CompiledModule] = {}
@@ -95,6 +97,25 @@ def breaks(clause: str, description: str, how: Any, *rest: Any, make: Any = make
         return violation
 
     return made
+
+
+def after(change: Callable[[Any], Any]) -> Around:
+    """Return a substitute that changes the result of what it replaces."""
+    return around(lambda usual, *arguments, **named: change(usual(*arguments, **named)))
+
+
+def where_refused(answer: Callable[..., Any], which: Callable[..., bool] = lambda refusal, *_, **named: True) -> Around:
+    """Return a substitute that answers where what it replaces refuses, as far as `which` holds of the refusal."""
+
+    def change(usual: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        try:
+            return usual(*arguments, **named)
+        except (Refusal, operation.Refusal) as refusal:
+            if not which(refusal, *arguments, **named):
+                raise
+            return answer(*arguments, **named)
+
+    return around(change)
 
 
 def nothing(*arguments: Any, **named: Any) -> None:

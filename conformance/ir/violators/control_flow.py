@@ -9,7 +9,7 @@ from tessera_reference.graph.control import For, If, While
 from tessera_reference.language import syntax
 from tessera_reference.numerics.array import Array
 
-from .changes import around, instead
+from .changes import after, around, instead
 from .language_semantics import shown
 from .language_syntax import refuses, rewrites
 
@@ -117,7 +117,7 @@ FORS = [
         looping(variable=lambda start, index: start)),
     runs("for_few", "LANG-02-10", "runs a for a thousand turns at most", For, looping(most=FEW_TURNS)),
     instead("few_names", "LANG-02.3-24", "carries four names through a loop", "language.statements._carried",
-        around(lambda usual, scope, body, hidden: usual(scope, body, hidden)[:FEW_NAMES])),
+        after(lambda names: names[:FEW_NAMES])),
     runs("short_of_the_largest", "LANG-02.3-27", "ends before a step passes the largest number", For,
         counting(short_of_the_largest)),
     runs("zero_step", "LANG-02.3-27", "takes a step of zero for an empty range", For, around(no_turn_by_zero)),

@@ -12,7 +12,7 @@ from tessera_reference.language import syntax
 from tessera_reference.language.expressions import Surroundings
 from tessera_reference.numerics.array import Array
 
-from .changes import around, instead
+from .changes import after, around, instead
 from .language_semantics import shown
 from .language_syntax import refuses, rewrites
 
@@ -52,11 +52,6 @@ DECLARATIONS = [
 # Aliases and types
 
 
-def without_layout(usual, name, aliases):
-    found = usual(name, aliases)
-    return replace(found, layout=ROW_MAJOR) if isinstance(found, Tensor) else found
-
-
 TYPES = [
     refuses("value_aliases", "LANG-02.3-04", "has aliases of scalars and tensors only",
         r"\btype \w+ = (?:memref|fragment|mesh|fn)\b"),
@@ -67,7 +62,7 @@ TYPES = [
             Surroundings(call, self.constants, self.constant, self.aliases, reference)),
     refuses("reserved_words", "LANG-02.3-47", "reserves the words of types", r"\b(?:fn|memref|fragment|addrspace) = "),
     instead("alias_without_layout", "LANG-02.3-04", "loses the layout of an alias", "language.values._resolve_name",
-        around(without_layout)),
+        after(lambda found: replace(found, layout=ROW_MAJOR) if isinstance(found, Tensor) else found)),
     refuses("comma", "LANG-02.2-15", "has no comma before the layout of a fragment", r"fragment<[^>]*, ?layout"),
     refuses("semicolon", "LANG-02.3-49", "has no semicolon before the layout of a fragment", r"fragment<[^>]*;"),
     instead("local_memref", "LANG-02.2-19", "takes local for an address space of a memref", "ir.text.ADDRESS_SPACES",
@@ -90,11 +85,6 @@ def in_one_space(usual, self, declaration):
     if isinstance(declaration, syntax.Let):
         shared = vars(self.findings).setdefault("constants", {})
         self.constants[declaration.name] = shared.setdefault(declaration.name, declaration)
-
-
-def first_number(usual, self, env):
-    filled = usual(self, env)
-    return Array(filled.dtype, np.broadcast_to(filled.values.reshape(-1)[:1].reshape(()), filled.shape).copy())
 
 
 def without_signs(usual, self, known, span):
@@ -130,7 +120,8 @@ CONSTANTS = [
     shown("other_name", "LANG-05.2-01", "lowers constant tensors to an operation of another name",
         lambda operation: operation | {"name": operation["name"].replace("const_tensor", "zeros")}),
     instead("first_number", "LANG-05.2-01", "fills a constant tensor with the first of its numbers",
-        "graph.constant.ConstTensor.execute", around(first_number)),
+        "graph.constant.ConstTensor.execute", after(lambda filled:
+            Array(filled.dtype, np.broadcast_to(filled.values.reshape(-1)[:1].reshape(()), filled.shape).copy()))),
 ]  # fmt: skip
 
 

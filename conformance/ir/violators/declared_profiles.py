@@ -4,6 +4,8 @@ A run at a lower level than strict allows another order and other approximations
 that declares otherwise (AMB-LANG-111). Each has the defect of another violator, in such runs only.
 """
 
+from functools import partial
+
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 
@@ -27,7 +29,7 @@ class Unheeding(ReferenceAdapter):
             return changed.language_execute(level=level, **request | {"at": "graph"})
 
 
-def unheeded(name, clause, description, module, change, levels=FAST, where=lambda given: True):
+def unheeded(clause, name, description, module, change, levels=FAST, where=lambda given: True):
     """Return a violation with a change, a violator of another module, in runs that permit it as the program does not.
 
     `where` limits the programs: it takes the parameters of a call.
@@ -38,45 +40,39 @@ def unheeded(name, clause, description, module, change, levels=FAST, where=lambd
     return replaced(clause, description, lambda: Unheeding(found, levels, where), name=name)
 
 
+order, fast = partial(unheeded, "LANG-10-06"), partial(unheeded, "LANG-10-11")
+
 ORDER = [
-    unheeded("products", "LANG-10-06", "adds strict products in blocks in a fast run", products, "blocked_product"),
-    unheeded("log_sum_exp", "LANG-10-06", "computes strict log-sum-exp in fp64 in a fast run", reductions,
-        "log_sum_exp_in_fp64"),
-    unheeded("softmax", "LANG-10-06", "adds up strict softmax from left to right in a fast run", numerics,
-        "folded_softmax"),
-    unheeded("norms", "LANG-10-06", "takes the variance from two sums in a fast run", normalization, "uncentred"),
-    unheeded("rms_norms", "LANG-10-06", "divides by a rounded root in a fast run", normalization, "rms_divided"),
-    unheeded("attention", "LANG-10-06", "divides strict attention at its end in a fast run", normalization,
-        "divided_at_the_end"),
-    unheeded("channels", "LANG-10-06", "adds strict channels last axis first in a fast run", stateful, "channel_order"),
-    unheeded("updates", "LANG-10-06", "adds strict updates backwards in a fast run", movement_rules,
-        "updates_backwards"),
-    unheeded("transforms", "LANG-10-06", "adds strict transforms from left to right in a fast run", fourier,
-        "folded_transform"),
-    unheeded("helpers", "LANG-10-06", "adds in another order in functions that a strict one calls", reductions, "fold",
+    order("products", "adds strict products in blocks in a fast run", products, "blocked_product"),
+    order("log_sum_exp", "computes strict log-sum-exp in fp64 in a fast run", reductions, "log_sum_exp_in_fp64"),
+    order("softmax", "adds up strict softmax from left to right in a fast run", numerics, "folded_softmax"),
+    order("norms", "takes the variance from two sums in a fast run", normalization, "uncentred"),
+    order("rms_norms", "divides by a rounded root in a fast run", normalization, "rms_divided"),
+    order("attention", "divides strict attention at its end in a fast run", normalization, "divided_at_the_end"),
+    order("channels", "adds strict channels last axis first in a fast run", stateful, "channel_order"),
+    order("updates", "adds strict updates backwards in a fast run", movement_rules, "updates_backwards"),
+    order("transforms", "adds strict transforms from left to right in a fast run", fourier, "folded_transform"),
+    order("helpers", "adds in another order in functions that a strict one calls", reductions, "fold",
         BELOW_STRICT, lambda given: given["source"].count("func ") > 1),
-    unheeded("blocks", "LANG-10-06", "keeps a block's profile for products alone", reductions, "fold",
+    order("blocks", "keeps a block's profile for products alone", reductions, "fold",
         BELOW_STRICT, lambda given: "numerics.profile(" in given["source"]),
-    unheeded("lower_levels", "LANG-10-06", "loses the profile below Graph IR", products, "blocked_product",
+    order("lower_levels", "loses the profile below Graph IR", products, "blocked_product",
         BELOW_STRICT, lambda given: given.get("at", "graph") not in ("graph", "native")),
-    unheeded("deterministic_products", "LANG-10-05", "adds deterministic products in blocks in a fast run", products,
+    unheeded("LANG-10-05", "deterministic_products", "adds deterministic products in blocks in a fast run", products,
         "blocked_product"),
-    unheeded("deterministic_norms", "LANG-10-05", "divides by a rounded root in a fast run", normalization, "divided"),
+    unheeded("LANG-10-05", "deterministic_norms", "divides by a rounded root in a fast run", normalization, "divided"),
 ]  # fmt: skip
 
 APPROXIMATIONS = [
     *(
-        unheeded(f"function_{name}", "LANG-10-11", f"takes a fast {name} in a fast run", functions, f"libm_{name}")
+        fast(f"function_{name}", f"takes a fast {name} in a fast run", functions, f"libm_{name}")
         for name in ("exp", "sin", "erf", "pow")
     ),
-    unheeded("narrow_functions", "LANG-10-11", "truncates strict functions of narrow types in a fast run", functions,
-        "truncated"),
-    unheeded("activations", "LANG-10-11", "takes a fast exponential for strict sigmoids in a fast run", activations,
-        "approximate_exp"),
-    unheeded("exponentials", "LANG-10-11", "takes a fast exponential for strict softmax in a fast run", numerics,
+    fast("narrow_functions", "truncates strict functions of narrow types in a fast run", functions, "truncated"),
+    fast("activations", "takes a fast exponential for strict sigmoids in a fast run", activations, "approximate_exp"),
+    fast("exponentials", "takes a fast exponential for strict softmax in a fast run", numerics,
         "approximate_exponential"),
-    unheeded("optimizers", "LANG-10-11", "adds eps under the root of a strict step in a fast run", stateful,
-        "eps_inside"),
-    unheeded("deterministic_function", "LANG-10-07", "takes a fast exponential for a deterministic one in a fast run",
+    fast("optimizers", "adds eps under the root of a strict step in a fast run", stateful, "eps_inside"),
+    unheeded("LANG-10-07", "deterministic_function", "takes a fast exponential for a deterministic one in a fast run",
         functions, "libm_exp"),
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from tessera_reference.adapter import make
 from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir.types import Tensor
 
-from .changes import around, instead
+from .changes import after, around, instead
 from .language_syntax import refuses, rewrites
 from .levels_equality import descending
 
@@ -65,11 +65,6 @@ REORDERED = [
 # Annotations
 
 
-def settings_lost(usual, findings, annotations):
-    usual(findings, annotations)
-    return ()
-
-
 def flattened(usual, value):
     """The items of lists in a list stand in that list."""
     found = usual(value)
@@ -80,7 +75,7 @@ def flattened(usual, value):
 ANNOTATIONS = [
     refuses("func_annotations", "LANG-02-06", "has no annotation before a kernel", r"@schedule\([^)]*\) kernel"),
     instead("settings_lost", "LANG-02-06", "drops the settings of schedule annotations",
-        "language.modules.read_annotations", around(settings_lost)),
+        "language.modules.read_annotations", after(lambda _: ())),
     instead("flat_lists", "LANG-02.3-60", "takes a list of lists for one list", "language.statements.plain_value",
         around(flattened)),
     refuses("no_block_beside", "LANG-02-06", "has no attributes beside an annotation", r"@schedule\([^)]*\) @\{"),
@@ -90,8 +85,8 @@ ANNOTATIONS = [
 ]  # fmt: skip
 
 
-def without_dtype(usual, given):
-    return {key: value for key, value in usual(given).items() if key != "dtype"}
+def without_dtype(given):
+    return {key: value for key, value in given.items() if key != "dtype"}
 
 
 def multiples(stated, actual):
@@ -109,7 +104,7 @@ def without_blocks(usual, values, result):
 ATTRIBUTES = [
     instead("divisors", "LANG-05.3-01", "takes divisors for a shape", "ir.attributes._is_shape", multiples),
     replaced("LANG-05.3-02", "does not look at the attribute dtype", make,
-        *((f"language.{owner}.read_common", around(without_dtype)) for owner in ("expressions", "modules")),
+        *((f"language.{owner}.read_common", after(without_dtype)) for owner in ("expressions", "modules")),
         name="no_dtype"),
     instead("layouts_by_name", "LANG-05.3-03", "compares layouts without the sizes of their blocks",
         "ir.attributes._check_result", around(without_blocks)),

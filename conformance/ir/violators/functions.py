@@ -7,7 +7,7 @@ from tessera_reference.numerics.elementary import FUNCTIONS, cos, sin
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import round_to
 
-from .changes import around, changed
+from .changes import after, changed
 from .misrounding import one_off_now_and_then, toward_zero
 
 
@@ -51,15 +51,10 @@ def in_wider(wide, narrow):
     return function
 
 
-def at_once(usual, *of):
-    result, certain = usual(*of)
-    return result, certain | True
-
-
 ROUNDED = [
     misjudged("tan_by_quotient", "divides sin by cos for tan", ["tan"], tan_by_quotient),
     changed("LANG-02-04", "undecided", "takes an approximation of twice the precision for the value",
-            ("numerics.ziv._decide_double", around(at_once)), only=FUNCTIONS),
+            ("numerics.ziv._decide_double", after(lambda found: (found[0], found[1] | True))), only=FUNCTIONS),
     *(misjudged(f"libm_{name}", f"misses the last place of {name} now and then", [name], libm) for name in FUNCTIONS),
     misjudged("double_rounding", "rounds narrow functions to fp32 first", FUNCTIONS, in_wider("fp32", round_to)),
     misjudged("truncated", "truncates narrow functions", FUNCTIONS, in_wider("fp64", toward_zero)),

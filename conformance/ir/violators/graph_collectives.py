@@ -7,7 +7,7 @@ from functools import partial
 from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
 
-from .changes import around, instead
+from .changes import after, around, instead
 from .language_syntax import refuses, rewrites
 
 SPELLING = [
@@ -40,12 +40,8 @@ STATEMENTS = [
 
 def shown(name, clause, description, change):
     """Return a violation that changes each function's operations in the reported IR."""
-
-    def function(usual, given):
-        lowered = usual(given)
-        return lowered | {"operations": change(lowered["operations"])}
-
-    return instead(name, clause, description, "adapter.language.function_message", around(function))
+    shows = after(lambda lowered: lowered | {"operations": change(lowered["operations"])})
+    return instead(name, clause, description, "adapter.language.function_message", shows)
 
 
 def without_unused(operations, collective="all_reduce"):

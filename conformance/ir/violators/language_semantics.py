@@ -11,29 +11,18 @@ from tessera_reference.graph.reductions import MatMul
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import pairwise
 
-from .changes import around, instead
+from .changes import after, around, instead
 from .language_syntax import rewrites
 
 
 def shown(name, clause, description, change):
     """Return a violation that reports changed operations."""
-    shows = around(lambda usual, operation: change(usual(operation)))
-    return instead(name, clause, description, "adapter.messages._operation", shows)
+    return instead(name, clause, description, "adapter.messages._operation", after(change))
 
 
 def without_accumulator(operation):
     kept = {name: value for name, value in operation["attributes"].items() if name != "accum"}
     return operation | {"attributes": kept}
-
-
-def last_first(usual, function):
-    text = usual(function)
-    return text | {"operations": text["operations"][::-1]}
-
-
-def first_function_only(usual, self, **request):
-    lowered = usual(self, **request)
-    return lowered | {"functions": lowered["functions"][:1]}
 
 
 SHOWN = [
@@ -42,11 +31,11 @@ SHOWN = [
     shown("no_attributes", "LANG-01-07", "shows no attributes", lambda operation: operation | {"attributes": {}}),
     shown("no_accumulator", "LANG-10-01", "does not state the accumulator", without_accumulator),
     instead("backwards", "LANG-05-01", "shows operations last to first", "adapter.language.function_message",
-        around(last_first)),
+        after(lambda text: text | {"operations": text["operations"][::-1]})),
     instead("FirstFunctionOnly", "LANG-02-01", "lowers only the first function",
-        "adapter.ReferenceAdapter.language_lower", around(first_function_only)),
+        "adapter.ReferenceAdapter.language_lower", after(lambda text: text | {"functions": text["functions"][:1]})),
     replaced("LANG-12-03", "suggests no remedy", make,
-        *((f"adapter.{module}.diagnostic", around(lambda usual, entry: replace(usual(entry), remedy=None)))
+        *((f"adapter.{module}.diagnostic", after(lambda entry: replace(entry, remedy=None)))
             for module in ("messages", "language")), name="no_remedy"),
 ]  # fmt: skip
 

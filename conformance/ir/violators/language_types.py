@@ -10,7 +10,7 @@ from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, dtype
 
-from .changes import around, instead
+from .changes import after, around, instead, where_refused
 
 OPERATORS = [
     instead(name, clause, description, f"graph.elementwise.{place}.compute", staticmethod(compute))
@@ -72,16 +72,8 @@ def batched_product(self):
 
 def forgiving(name, clause, description, checks, where, type_of):
     """Return a violation whose products have some type where they should be refused by the clause `checks`."""
-
-    def lenient(usual, self):
-        try:
-            return usual(self)
-        except Refusal as refusal:
-            if refusal.clause != checks or not where(self):
-                raise
-            return type_of(self)
-
-    return instead(name, clause, description, "graph.reductions.MatMul.infer", around(lenient))
+    lenient = where_refused(type_of, lambda refusal, self: refusal.clause == checks and where(self))
+    return instead(name, clause, description, "graph.reductions.MatMul.infer", lenient)
 
 
 def casts_first(usual, self):
@@ -121,18 +113,6 @@ SHAPES = [
 # Layouts
 
 
-def row_major_if_unknown(usual, spec):
-    try:
-        return usual(spec)
-    except Refusal:
-        return ROW_MAJOR
-
-
-def mismatch_of_rest(usual, expected, given, dims):
-    problem = usual(expected, given, dims)
-    return None if problem and problem[0] == "layouts" else problem
-
-
 def right_as_stored(usual, self, a, b, env):
     if self.b.layout.text.startswith("col_major"):
         b = Array(b.dtype, b.values.T.reshape(b.shape))
@@ -143,9 +123,9 @@ LAYOUTS = [
     instead("right_as_stored", "LANG-15-02", "reads a right operand in col_major by rows",
         "graph.reductions.MatMul.execute", around(right_as_stored)),
     instead("unknown_layouts", "LANG-15-02", "takes an unknown layout for row_major",
-        "language.values.resolve_layout", around(row_major_if_unknown)),
+        "language.values.resolve_layout", where_refused(lambda spec: ROW_MAJOR)),
     instead("silent_casts", "LANG-03.3-02", "changes a layout silently where a type is declared",
-        "language.scope._mismatch", around(mismatch_of_rest)),
+        "language.scope._mismatch", after(lambda problem: None if problem and problem[0] == "layouts" else problem)),
     instead("types_without_layout", "LANG-05.1-01", "does not show the layout in a tensor type",
         "ir.types.Tensor.__str__", around(lambda usual, self: usual(replace(self, layout=ROW_MAJOR)))),
 ]  # fmt: skip

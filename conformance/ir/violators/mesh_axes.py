@@ -2,25 +2,18 @@
 
 import re
 
-from .changes import around, instead
+from .changes import after, instead
 from .verifiers_of_text import overlooks
 
 CLAUSE = "LANG-05.3-04"
 
 
-def by_name(axes):
-    """Return a list of names in alphabetical order."""
-    return ", ".join(sorted(axes.split(", ")))
-
-
-def other_text(usual, self, **request):
-    answer = usual(self, **request)
-    text = re.sub(r"(mesh_axes = \[)([^]]*)", lambda found: found[1] + by_name(found[2]), answer["text"])
+def by_name(answer):
+    text = re.sub(r"(?<=mesh_axes = \[)[^]]*", lambda found: ", ".join(sorted(found[0].split(", "))), answer["text"])
     return answer | {"text": text}
 
 
-def spread(usual, self, **request):
-    answer = usual(self, **request)
+def spread(answer):
     for function in answer["functions"]:
         axes = None
         for operation in function["operations"]:
@@ -32,8 +25,8 @@ def spread(usual, self, **request):
 
 AXES = [
     instead("OtherText", CLAUSE, "lists the axes of an operation by name in the text",
-        "adapter.ReferenceAdapter.language_lower", around(other_text)),
+        "adapter.ReferenceAdapter.language_lower", after(by_name)),
     instead("spread", CLAUSE, "gives the axes of an operation to those behind it",
-        "adapter.ReferenceAdapter.language_lower", around(spread)),
+        "adapter.ReferenceAdapter.language_lower", after(spread)),
     overlooks("any_axis_in_a_text", CLAUSE, "an axis in a text that no mesh has", "no mesh has the axis"),
 ]  # fmt: skip

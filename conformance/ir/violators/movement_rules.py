@@ -10,13 +10,12 @@ import numpy as np
 from tessera_conformance.strength import replaced, without_refusals
 from tessera_reference.adapter import make
 from tessera_reference.graph import constant, movement
-from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Layout
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import round_exact
 
-from .changes import around, changed, instead, nothing
+from .changes import after, around, changed, instead, nothing, where_refused
 from .language_syntax import rewrites
 from .movement import backwards, moves
 
@@ -59,11 +58,6 @@ def truncated(usual, shape, axis, kind):
     return Array(kind, np.where(nearest.values > exact, kept, nearest.values))
 
 
-def whole(usual, self, env):
-    found = usual(self, env)
-    return Array(found.dtype, np.asarray(np.trunc(found.values), found.values.dtype))
-
-
 OUT_OF_NOTHING = [
     moves("iota_along_the_last", "iota", "positions", "counts along the last axis",
         lambda usual, shape, axis, kind: usual(shape, len(shape) - 1, kind), "LANG-05.3-01"),
@@ -71,7 +65,8 @@ OUT_OF_NOTHING = [
         lambda usual, shape, axis, kind: usual(shape, 0, kind), "LANG-05.3-01"),
     moves("iota_truncated", "iota", "positions", "rounds positions towards zero", truncated, "LANG-05.3-01"),
     changed("LANG-02.3-57", "whole_constants", "loses the fraction of a constant",
-        ("graph.constant.ConstTensor.execute", around(whole)), only=["const_tensor"]),
+        ("graph.constant.ConstTensor.execute", after(lambda found:
+            Array(found.dtype, np.asarray(np.trunc(found.values), found.values.dtype)))), only=["const_tensor"]),
     changed("LANG-03.3-01", "cast_moves_elements", "moves elements when a layout is cast",
         ("graph.constant.LayoutCast.execute",
         lambda self, x, env: Array(x.dtype, x.values.T.reshape(x.shape)) if self.to == "col_major" else x),
@@ -86,13 +81,6 @@ def lenient(name, description, *phrases, clause="LANG-03.2-01", module=movement)
     """Return a violation in which a module skips the refusals whose source has one of the phrases."""
     passed = without_refusals(module, lambda source: any(phrase in source for phrase in phrases))
     return replaced(clause, description, make, *passed, name=name)
-
-
-def any_layout(usual, text):
-    try:
-        return usual(text)
-    except Refusal:
-        return Layout(text)
 
 
 ONE_DTYPE = "graph.movement.require_one_dtype"
@@ -113,7 +101,7 @@ LENIENT = [
     lenient("any_count", "takes constants of too many and too few numbers", "'shapes'", clause="LANG-05.2-01",
         module=constant),
     instead("any_layout", "LANG-02.3-39", "takes any word for a layout", "graph.constant.read_layout",
-        around(any_layout)),
+        where_refused(Layout)),
     instead("any_axis", "LANG-03.2-01", "takes axes out of range", "graph.movement.require_axis", nothing),
     replaced("LANG-05.3-01", "takes negative extents", make,
         *((f"graph.{module}.require_extents", nothing) for module in ("movement", "constant")),
