@@ -35,14 +35,6 @@ def gives(name, description, operation, adjoint):
     return another(name, description, operation, "adjoint", execute)
 
 
-OPERATORS = [
-    pulls_back("subtract_sign", "adds what it should subtract", "subtract", lambda dy, y, a, b: (dy, dy)),
-    pulls_back("divide_once", "divides a divisor's gradient once", "divide", lambda dy, y, a, b:
-               (dy / b, -(dy * a / b))),
-    gives("negate_sign", "loses the sign of a negation", "negate", lambda op, dy, y, x: (dy,)),
-]  # fmt: skip
-
-
 def averaged_inside(usual, self, like):
     """The mean over an axis of extent 1 between others, in place of the sum."""
     total = usual(self, like)
@@ -50,12 +42,6 @@ def averaged_inside(usual, self, like):
         if like.shape[axis] == 1 and self.shape[axis] != 1:
             total = total / int(self.shape[axis])
     return total
-
-
-STRETCHED = [
-    changed(GRADIENTS, "mean_of_a_middle_axis", "averages what was stretched along an axis between others",
-            ("graph.term.Term.summed_to", around(averaged_inside)), only=["grad"]),
-]  # fmt: skip
 
 
 def last_two(x, batch=tuple):
@@ -69,7 +55,13 @@ def if_square(x):
     return x if x.shape[-1] == x.shape[-2] else last_two(x)
 
 
-PRODUCTS = [
+ARITHMETIC = [
+    pulls_back("subtract_sign", "adds what it should subtract", "subtract", lambda dy, y, a, b: (dy, dy)),
+    pulls_back("divide_once", "divides a divisor's gradient once", "divide", lambda dy, y, a, b:
+               (dy / b, -(dy * a / b))),
+    gives("negate_sign", "loses the sign of a negation", "negate", lambda op, dy, y, x: (dy,)),
+    changed(GRADIENTS, "mean_of_a_middle_axis", "averages what was stretched along an axis between others",
+            ("graph.term.Term.summed_to", around(averaged_inside)), only=["grad"]),
     gives("batches_turned", "exchanges the axes of batches", "matmul", lambda op, dy, y, a, b:
           (dy.matmul(last_two(b, reversed)), last_two(a, reversed).matmul(dy))),
     gives("square_untransposed", "does not transpose square operands", "matmul", lambda op, dy, y, a, b:
@@ -78,9 +70,6 @@ PRODUCTS = [
           (dy.transpose(perm=op.perm).shaped(x.shape),)),
     gives("softmax_last_axis", "sums softmax along the last axis", "softmax", lambda op, dy, y, x:
           (y * (dy - (dy * y).sum(axis=-1, keepdims=True)),)),
-]  # fmt: skip
-
-REDUCTIONS = [
     pulls_back("mean_undivided", "does not divide the gradient of a mean", "mean", lambda dy, y, x:
                dy.broadcast(shape=x.shape)),
     pulls_back("sum_divided", "divides the gradient of a sum", "sum", lambda dy, y, x:

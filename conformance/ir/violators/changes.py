@@ -62,9 +62,12 @@ def changed(
     return replaced(clause, description, make, *substitutions, name=name)
 
 
-def instead(name: str, clause: str, description: str, place: str, substitute: Any) -> Violation:
-    """Return a violation that replaces one attribute, and compiles every program anew."""
-    return replaced(clause, description, make, (place, substitute), name=name)
+def instead(
+    name: str, clause: str, description: str, places: str | tuple[str, ...], substitute: Any, *others: tuple[Any, ...]
+) -> Violation:
+    """Return a violation with one substitute in one place or several, and others; it compiles every program anew."""
+    places = (places,) if isinstance(places, str) else places
+    return replaced(clause, description, make, *((place, substitute) for place in places), *others, name=name)
 
 
 def answers(name: str, clause: str, description: str, method: str, answer: Callable[..., Any]) -> Violation:

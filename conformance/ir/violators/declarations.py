@@ -5,8 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from tessera_conformance.strength import Around, replaced
-from tessera_reference.adapter import make
+from tessera_conformance.strength import Around
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import syntax
 from tessera_reference.language.expressions import Surroundings
@@ -49,9 +48,6 @@ DECLARATIONS = [
 ]  # fmt: skip
 
 
-# Aliases and types
-
-
 TYPES = [
     refuses("value_aliases", "LANG-02.3-04", "has aliases of scalars and tensors only",
         r"\btype \w+ = (?:memref|fragment|mesh|fn)\b"),
@@ -75,9 +71,6 @@ TYPES = [
         "language.values.FunctionType",
         around(lambda usual, given, result: usual((*given[:1], *sorted(given[1:], key=str)), result))),
 ]  # fmt: skip
-
-
-# Constants
 
 
 def in_one_space(usual, self, declaration):
@@ -132,7 +125,6 @@ def of_the_first_module(usual, modules, name):
 
 
 FUNCTIONS = [
-    replaced("LANG-05-03", "runs the first function of a name, whatever module is named", make,
-        *((f"{owner}.find_function", around(of_the_first_module)) for owner in ("adapter.language", "levels.texts")),
-        name="of_the_first_module"),
+    instead("of_the_first_module", "LANG-05-03", "runs the first function of a name, whatever module is named",
+        ("adapter.language.find_function", "levels.texts.find_function"), around(of_the_first_module)),
 ]  # fmt: skip

@@ -4,9 +4,6 @@ import re
 from dataclasses import replace
 from functools import partial
 
-from tessera_conformance.strength import replaced
-from tessera_reference.adapter import make
-
 from .changes import after, around, instead
 from .language_syntax import refuses, rewrites
 
@@ -33,9 +30,6 @@ STATEMENTS = [
     rewrites("statement_of_any_axis", "LANG-02.3-80", "keeps of a dist statement that it was there",
         r"(?m)^(\s*dist\.\w+\(X).*;$", r'\1, axis=dp, op="sum");'),
 ]  # fmt: skip
-
-
-# Graph IR
 
 
 def shown(name, clause, description, change):
@@ -95,17 +89,13 @@ def rounded_down(usual, x, dim, **sizes):
     return usual(replace(x, shape=(*x.shape[:dim], whole, *x.shape[dim:][1:])), dim, **sizes)
 
 
-def without_unused_collectives(usual, self, *, source, **request):
-    return usual(self, source=re.sub(r"\{ let \w+: [^;]*= dist\.[^;]*; \}", "{ }", source), **request)
-
-
 TYPES = [
     instead("unequal_parts", "LANG-09-02", "drops what is left over of unequal parts", "graph.collectives._resized",
         around(rounded_down)),
-    replaced("LANG-09-02", "counts the dimensions of a collective round", make,
-        ("graph.collectives.require_axis", lambda axis, rank: None),
-        ("graph.collectives._resized", around(lambda usual, x, dim, **sizes: usual(x, dim % x.rank, **sizes))),
-        name="dimensions_go_round"),
+    instead("dimensions_go_round", "LANG-09-02", "counts the dimensions of a collective round",
+        "graph.collectives.require_axis", lambda axis, rank: None,
+        ("graph.collectives._resized", around(lambda usual, x, dim, **sizes: usual(x, dim % x.rank, **sizes)))),
     instead("DropsUnusedCollectives", "LANG-15-13", "does not carry out a collective whose result is not used",
-        "adapter.ReferenceAdapter.language_execute_ranks", around(without_unused_collectives)),
+        "adapter.ReferenceAdapter.language_execute_ranks", around(lambda usual, self, *, source, **request:
+            usual(self, source=re.sub(r"\{ let \w+: [^;]*= dist\.[^;]*; \}", "{ }", source), **request))),
 ]  # fmt: skip

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from tessera_conformance.strength import replaced
-from tessera_reference.adapter import make
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.movement import Stretch
 
@@ -19,8 +17,8 @@ def selecting(name, clause, description, choose):
 
     reads = around(lambda usual, x, selection: usual(x, chosen(x, selection)))
     assigns = around(lambda usual, x, value, selection: usual(x, value, chosen(x, selection)))
-    places = ("numerics.movement.sliced", reads), ("numerics.movement.updated", assigns)
-    return replaced(clause, description, make, *places, name=name)
+    updated = ("numerics.movement.updated", assigns)
+    return instead(name, clause, description, "numerics.movement.sliced", reads, updated)
 
 
 def clipped(part, extent):

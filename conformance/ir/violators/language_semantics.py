@@ -5,8 +5,6 @@ from unittest import mock
 
 import numpy as np
 
-from tessera_conformance.strength import replaced
-from tessera_reference.adapter import make
 from tessera_reference.graph.reductions import MatMul
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import pairwise
@@ -34,19 +32,15 @@ SHOWN = [
         after(lambda text: text | {"operations": text["operations"][::-1]})),
     instead("FirstFunctionOnly", "LANG-02-01", "lowers only the first function",
         "adapter.ReferenceAdapter.language_lower", after(lambda text: text | {"functions": text["functions"][:1]})),
-    replaced("LANG-12-03", "suggests no remedy", make,
-        *((f"adapter.{module}.diagnostic", after(lambda entry: replace(entry, remedy=None)))
-            for module in ("messages", "language")), name="no_remedy"),
+    instead("no_remedy", "LANG-12-03", "suggests no remedy", ("adapter.messages.diagnostic",
+        "adapter.language.diagnostic"), after(lambda entry: replace(entry, remedy=None))),
 ]  # fmt: skip
-
-
-# Profiles
 
 
 def profiles(name, clause, description, known):
     """Return a violation that knows other numerics profiles."""
     places = ("ir.attributes.PROFILES", "ir.verifier.PROFILES", "language.modules.PROFILES")
-    return replaced(clause, description, make, *((place, tuple(known.split())) for place in places), name=name)
+    return instead(name, clause, description, places, tuple(known.split()))
 
 
 def outer_profile(usual, self, call, first):
@@ -80,9 +74,6 @@ PROFILES = [
     instead("ProfileOfTheRun", "LANG-04-04", "lets the profile of the run win over the function's",
         "adapter.ReferenceAdapter.language_execute", around(of_the_run)),
 ]  # fmt: skip
-
-
-# Evaluation
 
 
 def backwards(usual, self, block, arguments, frame):

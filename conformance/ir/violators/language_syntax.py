@@ -9,8 +9,6 @@ import re
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.protocol import Diagnostic
-from tessera_conformance.strength import replaced
-from tessera_reference.adapter import make
 
 from .changes import around, instead
 
@@ -20,7 +18,7 @@ READERS = tuple(f"adapter.ReferenceAdapter.language_{name}" for name in ("parse"
 def filtered(name, clause, description, read):
     """Return a violation that reads its source through a filter."""
     reads = around(lambda usual, self, *, source, **request: usual(self, source=read(source), **request))
-    return replaced(clause, description, make, *((place, reads) for place in READERS), name=name)
+    return instead(name, clause, description, READERS, reads)
 
 
 def rewrites(name, clause, description, pattern, by):

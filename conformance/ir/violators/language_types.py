@@ -22,9 +22,6 @@ OPERATORS = [
 ]
 
 
-# Names, dtypes and literals
-
-
 def zero_for_unknown(usual, self, name, expected):
     if self.scope.find(name.text) or name.text in self.around.constants:
         return usual(self, name, expected)
@@ -56,9 +53,6 @@ NAMES = [
     instead("sizes_of_names", "LANG-03.1-03", "does not compare sizes of equal names", "graph.interpreter._bind_one",
         by_rank),
 ]  # fmt: skip
-
-
-# Shapes
 
 
 def product(self):
@@ -108,9 +102,6 @@ SHAPES = [
     instead("cast_before_accumulation", "LANG-03.1-06", "wants bf16 operands cast before a product",
         "graph.reductions.MatMul.infer", around(casts_first)),
 ]  # fmt: skip
-
-
-# Layouts
 
 
 def right_as_stored(usual, self, a, b, env):

@@ -51,10 +51,6 @@ def products(change):
     return around(product)
 
 
-def fused(usual, a, b, out):
-    return usual(a, b, out, arithmetic=DeclaredArithmetic(accumulator=a.dtype.accumulator, product="fused"))
-
-
 def with_a_seventh_call(usual):
     calls = count()
 
@@ -76,7 +72,8 @@ ORDERS = [
     deterministic("LANG-10-05", "reordered_products", "adds products along another tree than declared", MATMUL,
         products(lambda usual, a, b, out: usual(a, b, out, tree=PAIRWISE))),
     deterministic("LANG-10-05", "fused_products", "does not round products, and says that it does", MATMUL,
-        products(fused)),
+        products(lambda usual, a, b, out: usual(a, b, out, arithmetic=
+            DeclaredArithmetic(accumulator=a.dtype.accumulator, product="fused")))),
     deterministic("LANG-10-02", "other_accumulator", "sums narrow products in fp64, and says fp32", MATMUL,
         products(lambda usual, a, b, out: usual(a, b, out, accumulator=dtype("fp64") if a.dtype.is_narrow else None))),
     deterministic("RT-06-04", "seventh_call", "takes another tree on every seventh call", SUMS,

@@ -25,15 +25,12 @@ def past_its_tail(left, right, out):
     return matmul(wide, Array(right.dtype, np.concatenate([right.values, behind.astype(right.values.dtype)], -2)), out)
 
 
-def tf32_past_32(a, b, out):
-    return (operands_as(to("tf32", "fp32")) if min(*a.shape[-2:], b.shape[-1]) > 32 else matmul)(a, b, out)
-
-
 PRODUCTS = [
     multiplied("past_its_tail", "multiplies zeros with what lies behind a matrix", past_its_tail, "LANG-05.2-02"),
     multiplied("blocks_of_512", "adds blocks of 512 terms for themselves", over(in_blocks(512))),
-    multiplied("tf32_past_32", "rounds operands to tf32 where all extents are past 32", tf32_past_32),
-]
+    multiplied("tf32_past_32", "rounds operands to tf32 where all extents are past 32", lambda a, b, out:
+        (operands_as(to("tf32", "fp32")) if min(*a.shape[-2:], b.shape[-1]) > 32 else matmul)(a, b, out)),
+]  # fmt: skip
 
 
 def adjacent(rows, node):
@@ -97,10 +94,6 @@ def in_two_halves(usual, values, axis, tree, dtype):
     return usual(np.stack(halves), 0, None, dtype)
 
 
-def in_key_blocks(usual, self, build, *operands):
-    return (divided_at_the_end if operands[1].type.shape[-2] > 64 else usual)(self, build, *operands)
-
-
 OTHERS = [
     changed("LANG-02-04", "later_tile", "takes the last of equal elements in two tiles",
             ("graph.reductions.ArgMax.compute", staticmethod(later_tile)), only=["argmax"]),
@@ -111,5 +104,7 @@ OTHERS = [
     changed("LANG-02-04", "late_nan", "passes over a NaN behind 64 elements",
             ("graph.reductions.Max.compute", staticmethod(without_late_nan)), only=["max"]),
     changed("LANG-02-04", "key_blocks", "divides the attention of more than 64 keys at its end",
-            ("graph.composites.FlashAttention.decompose", around(in_key_blocks)), only=["flash_attention"]),
+            ("graph.composites.FlashAttention.decompose", around(lambda usual, self, build, q, k, *rest:
+                (divided_at_the_end if k.type.shape[-2] > 64 else usual)(self, build, q, k, *rest))),
+            only=["flash_attention"]),
 ]  # fmt: skip

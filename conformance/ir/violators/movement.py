@@ -19,21 +19,10 @@ def moves(name, operation, function, description, wrong, clause=PLACES):
     return changed(clause, name, description, (f"numerics.movement.{function}", around(wrong)), only=[operation])
 
 
-# Shapes
-
-
-def column_major(usual, x, shape):
-    return Array(x.dtype, np.ascontiguousarray(x.values.reshape(usual(x, shape).shape, order="F")))
-
-
 def spread_behind(usual, x, shape):
     padded = x.shape + (1,) * (len(shape) - x.rank)
     fits = all(have in (1, want) for have, want in zip(padded, shape, strict=True))
     return usual(Array(x.dtype, x.values.reshape(padded)) if fits else x, shape)
-
-
-def tiled(usual, x, shape):
-    return Array(x.dtype, np.resize(x.values, tuple(shape)) if x.values.size else usual(x, shape).values)
 
 
 def first_of_new_rows(usual, x, shape):
@@ -47,17 +36,16 @@ def inversely(self, x, env):
 
 
 SHAPES = [
-    moves("column_major_reshape", "reshape", "reshaped", "reshapes in column-major order", column_major),
+    moves("column_major_reshape", "reshape", "reshaped", "reshapes in column-major order", lambda usual, x, shape:
+        Array(x.dtype, np.ascontiguousarray(x.values.reshape(usual(x, shape).shape, order="F")))),
     moves("axes_behind", "broadcast", "broadcast", "broadcasts to axes behind", spread_behind, BROADCASTING),
-    moves("tiled_broadcast", "broadcast", "broadcast", "broadcasts by tiling", tiled, BROADCASTING),
+    moves("tiled_broadcast", "broadcast", "broadcast", "broadcasts by tiling", lambda usual, x, shape:
+        Array(x.dtype, np.resize(x.values, tuple(shape)) if x.values.size else usual(x, shape).values), BROADCASTING),
     moves("first_of_new_rows", "broadcast", "broadcast", "repeats one element of a row in four axes", first_of_new_rows,
         BROADCASTING),
     changed(PLACES, "inverse_permutation", "permutes axes the other way round",
         ("graph.movement.Transpose.execute", inversely), only=["transpose"]),
 ]  # fmt: skip
-
-
-# Parts
 
 
 def from_the_end(usual, x, indices, axis):
@@ -118,9 +106,6 @@ PARTS = [
     moves("slice_never_down", "slice", "sliced", "takes elements upwards where a slice goes down", never_down),
     moves("whole_third_axis", "update", "updated", "assigns to all of a third axis", whole_third_axis, "LANG-02.3-20"),
 ]
-
-
-# Joining
 
 
 def joined_flat(usual, parts, axis):

@@ -46,9 +46,6 @@ ADDING = [
 ]  # fmt: skip
 
 
-# Generated elements
-
-
 def truncated(usual, shape, axis, kind):
     nearest, exact = usual(shape, axis, kind), usual(shape, axis, dtype("int64")).values
     if kind.kind != "float":
@@ -74,9 +71,6 @@ OUT_OF_NOTHING = [
 ]  # fmt: skip
 
 
-# Refusals
-
-
 def lenient(name, description, *phrases, clause="LANG-03.2-01", module=movement):
     """Return a violation in which a module skips the refusals whose source has one of the phrases."""
     passed = without_refusals(module, lambda source: any(phrase in source for phrase in phrases))
@@ -92,9 +86,9 @@ LENIENT = [
     lenient("updates_not_compared", "lets scatter_add take any shapes", "the updates are"),
     lenient("any_permutation", "lets transpose take any list", "is no permutation"),
     lenient("slices_not_compared", "lets slices lie outside", "'shapes'", clause="LANG-14.2-07"),
-    replaced("LANG-03.1-05", "joins and frames whatever dtype", make, (ONE_DTYPE, around(lambda usual, a, b, rule:
-        usual(a, b, rule) if "updates" in rule else None)),
-        *without_refusals(movement, lambda source: "a value of" in source), name="any_joint"),
+    instead("any_joint", "LANG-03.1-05", "joins and frames whatever dtype", ONE_DTYPE,
+        around(lambda usual, a, b, rule: usual(a, b, rule) if "updates" in rule else None),
+        *without_refusals(movement, lambda source: "a value of" in source)),
     lenient("any_index", "gathers at indices of any dtype", "the indices are", clause="LANG-11-01"),
     instead("any_update", "LANG-03.1-05", "adds updates of any dtype", ONE_DTYPE, around(lambda usual, a, b, rule:
         None if "updates" in rule else usual(a, b, rule))),
@@ -103,9 +97,8 @@ LENIENT = [
     instead("any_layout", "LANG-02.3-39", "takes any word for a layout", "graph.constant.read_layout",
         where_refused(Layout)),
     instead("any_axis", "LANG-03.2-01", "takes axes out of range", "graph.movement.require_axis", nothing),
-    replaced("LANG-05.3-01", "takes negative extents", make,
-        *((f"graph.{module}.require_extents", nothing) for module in ("movement", "constant")),
-        name="negative_extents"),
+    instead("negative_extents", "LANG-05.3-01", "takes negative extents",
+        ("graph.movement.require_extents", "graph.constant.require_extents"), nothing),
     rewrites("surplus_operands", "LANG-11-01", "takes no notice of an operand too many",
         r"op\.(transpose|abs)\((\w), \w\)", r"op.\1(\2)"),
     rewrites("default_shape", "LANG-11-01", "reshapes to a vector unless told otherwise", r"op\.reshape\(A\)",
