@@ -46,21 +46,6 @@ def below_480(x, target, overflow):
     return Array(target, np.where(kept, np.copysign(np.float32(448), x.values.astype(np.float32)), values))
 
 
-FLOATS = [
-    miscast("fp32_between", "rounds fp64 to fp32 before bf16 and fp16", rounding_by(through("fp32")),
-        lambda source, target: source.kind == target.kind == "float" and source.bits == 64 and target.bits == 16),
-    miscast("fp8_by_fp32", "rounds fp64 to fp32 before fp8", rounding_by(through("fp32")),
-        lambda source, target: source.kind == target.kind == "float" and target.bits == 8),
-    miscast("flushed_operands", "takes subnormal operands for zero", lambda x, target, overflow:
-        cast(Array(x.dtype, without_subnormals(x.values, x.dtype)), target, overflow), between("float", "float")),
-    miscast("tf32_for_fp32", "keeps ten fraction bits of fp32", rounding_by(as_tf32), between("float", "float")),
-    miscast("tf32_stored", "rounds to ten fraction bits for tf32",
-        rounding_by(lambda values, kind, overflow: as_tf32(values, DTYPES["fp32"], overflow)), to_dtype("tf32")),
-    miscast("infinity_kept", "does not saturate infinite operands", infinity_kept, between("float", "float")),
-    miscast("below_480", "keeps 465 to 479 at 448 where it is not to saturate", below_480, to_dtype("fp8_e4m3")),
-]  # fmt: skip
-
-
 def rounding_first(carrier):
     """Return a cast to a float dtype by way of another."""
     return lambda x, target, overflow: Array(target, round_to(x.values.astype(carrier), target, overflow))
@@ -72,7 +57,18 @@ def conjugated(x, target, overflow):
     return Array(target, values)
 
 
-OTHERS = [
+CASTS = [
+    miscast("fp32_between", "rounds fp64 to fp32 before bf16 and fp16", rounding_by(through("fp32")),
+        lambda source, target: source.kind == target.kind == "float" and source.bits == 64 and target.bits == 16),
+    miscast("fp8_by_fp32", "rounds fp64 to fp32 before fp8", rounding_by(through("fp32")),
+        lambda source, target: source.kind == target.kind == "float" and target.bits == 8),
+    miscast("flushed_operands", "takes subnormal operands for zero", lambda x, target, overflow:
+        cast(Array(x.dtype, without_subnormals(x.values, x.dtype)), target, overflow), between("float", "float")),
+    miscast("tf32_for_fp32", "keeps ten fraction bits of fp32", rounding_by(as_tf32), between("float", "float")),
+    miscast("tf32_stored", "rounds to ten fraction bits for tf32",
+        rounding_by(lambda values, kind, overflow: as_tf32(values, DTYPES["fp32"], overflow)), to_dtype("tf32")),
+    miscast("infinity_kept", "does not saturate infinite operands", infinity_kept, between("float", "float")),
+    miscast("below_480", "keeps 465 to 479 at 448 where it is not to saturate", below_480, to_dtype("fp8_e4m3")),
     miscast("int64_by_fp64", "rounds int64 to fp64 first", rounding_first(np.float64), between("int", "float")),
     miscast("integers_by_fp32", "rounds integers to fp32 first", rounding_first(np.float32), between("int", "float")),
     miscast("unsigned_integers", "takes integers for unsigned when it widens them", lambda x, target, overflow:

@@ -1,4 +1,4 @@
-"""Helpers of the violators of the arithmetic: a change, and adapters that cache programs and results."""
+"""Helpers of violators: substitutes made of what they replace, and adapters that cache programs and results."""
 
 from __future__ import annotations
 

@@ -13,11 +13,6 @@ from .changes import after, around, instead
 from .language_semantics import shown
 from .language_syntax import refuses, rewrites
 
-REGIONS = [
-    shown("nothing_leaves", "LANG-01-06", "shows no results of operations with regions",
-        lambda operation: operation | ({"results": [], "result_types": []} if operation["regions"] else {})),
-]  # fmt: skip
-
 FEW_NAMES, FEW_TURNS = 4, 1000
 
 
@@ -55,6 +50,8 @@ def last_two_exchanged(usual, self, condition, env):
 
 
 IFS = [
+    shown("nothing_leaves", "LANG-01-06", "shows no results of operations with regions",
+        lambda operation: operation | ({"results": [], "result_types": []} if operation["regions"] else {})),
     runs("shorter_row", "LANG-02-08", "keeps of a row what fits the row of the other branch", If, in_the_shorter),
     runs("always_then", "LANG-02-08", "takes the first block of an if, whatever the condition", If,
         lambda self, condition, env: env.region(0, ())),

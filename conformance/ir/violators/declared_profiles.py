@@ -42,7 +42,7 @@ def unheeded(clause, name, description, module, change, levels=FAST, where=lambd
 
 order, fast = partial(unheeded, "LANG-10-06"), partial(unheeded, "LANG-10-11")
 
-ORDER = [
+PROFILES = [
     order("products", "adds strict products in blocks in a fast run", products, "blocked_product"),
     order("log_sum_exp", "computes strict log-sum-exp in fp64 in a fast run", reductions, "log_sum_exp_in_fp64"),
     order("softmax", "adds up strict softmax from left to right in a fast run", numerics, "folded_softmax"),
@@ -61,9 +61,6 @@ ORDER = [
     unheeded("LANG-10-05", "deterministic_products", "adds deterministic products in blocks in a fast run", products,
         "blocked_product"),
     unheeded("LANG-10-05", "deterministic_norms", "divides by a rounded root in a fast run", normalization, "divided"),
-]  # fmt: skip
-
-APPROXIMATIONS = [
     *(
         fast(f"function_{name}", f"takes a fast {name} in a fast run", functions, f"libm_{name}")
         for name in ("exp", "sin", "erf", "pow")

@@ -27,11 +27,6 @@ def without_trace(usual, *arguments):
     return tuple(Array(gradient.dtype, gradient.values) for gradient in found)
 
 
-SEEDS = [
-    differentiates("zero_for_itself", "has no gradient of an operand itself", "interpreter.gradients", zero_for_itself),
-]
-
-
 def choosing(choose):
     """Return a total of some contributions only, the last use first, in some order."""
 
@@ -50,16 +45,6 @@ def since_the_last(usual, self, arrays):
     return tuple(self._entries[0 if self._communicates else first :])
 
 
-SINCE_THE_LAST = differentiates("since_the_last", "goes back to the last of the operands", "grad.Tape.since",
-    since_the_last)  # fmt: skip
-CONTRIBUTIONS = [
-    differentiates("many_from_the_last", "adds four contributions or more from the last use", "grad._total",
-        choosing(lambda found: found[::-1] if len(found) > 3 else found)),
-    differentiates("first_and_last", "adds the last contribution before those between", "grad._total",
-        choosing(lambda found: [*found[1:-1], found[0], found[-1]])),
-]  # fmt: skip
-
-
 def off_tape(usual, self, *operands, env):
     """Steps that are not recorded, so that their results have no operands."""
     kept = env.interpreter.tape
@@ -69,7 +54,13 @@ def off_tape(usual, self, *operands, env):
     return results
 
 
-THE_WAY = [
+PASSES = [
+    differentiates("zero_for_itself", "has no gradient of an operand itself", "interpreter.gradients", zero_for_itself),
+    differentiates("since_the_last", "goes back to the last of the operands", "grad.Tape.since", since_the_last),
+    differentiates("many_from_the_last", "adds four contributions or more from the last use", "grad._total",
+        choosing(lambda found: found[::-1] if len(found) > 3 else found)),
+    differentiates("first_and_last", "adds the last contribution before those between", "grad._total",
+        choosing(lambda found: [*found[1:-1], found[0], found[-1]])),
     *(
         differentiates(f"no_way_through_{name}", f"has no gradient of what a {what} computes", f"control.{place}.steps",
             off_tape)
@@ -79,9 +70,6 @@ THE_WAY = [
     differentiates("constant_gradients", "takes gradients for constants", "interpreter.gradients", without_trace),
     refuses("no_second_derivatives", GRADIENTS, "has no gradients of gradients", r"op\.grad\(op\.grad", "types"),
     refuses("no_gradients_in_loops", GRADIENTS, "has no gradients in loops", r"for [^{]*\{[^}]*op\.grad", "types"),
-]  # fmt: skip
-
-REFUSALS = [
     replaced(DECLARED, "differentiates whatever dtype, by nothing too", make,
              *without_refusals(grad, lambda source: True), name="anything_differentiable"),
     changed(DECLARED, "no_grad_in_the_ir", "has another name for it in its IR",

@@ -22,9 +22,6 @@ SPELLING = [
         r"(dist\.(?:all_reduce|reduce_scatter)\(X)(?![^;\n]*\bop=)(?=[,)])", r'\1, op="sum"'),
     rewrites("prod_for_sum", "LANG-05.2-05", "takes prod, and adds", r'op="prod"', 'op="sum"'),
     refuses("no_min", "LANG-05.2-05", "knows sum and max only", r'op="min"', "distributed"),
-]  # fmt: skip
-
-STATEMENTS = [
     rewrites("statement_carried_out", "LANG-02.3-54", "carries a dist statement out and assigns the result",
         r"(?m)^(\s*)(dist\.all_reduce\(X.*;)$", r"\1X = \2"),
     rewrites("statement_of_any_axis", "LANG-02.3-80", "keeps of a dist statement that it was there",

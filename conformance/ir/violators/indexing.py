@@ -36,7 +36,12 @@ def with_the_end(usual, self, extent):
     return range(taken.start, max(min(beyond, beyond if extent is None else extent), -1), taken.step)
 
 
-READING = [
+def as_a_whole(usual, x, value, selection):
+    last = selection[-1]
+    return usual(x, value, (*selection[:-1], Stretch(last)) if isinstance(last, int) else selection)
+
+
+INDICES = [
     selecting("from_the_end", "LANG-14.2-07", "counts a negative index from the end",
         lambda part, extent: part + extent if isinstance(part, int) and part < 0 else part),
     instead("with_the_end", "LANG-14.2-07", "counts the end of a slice in", "numerics.movement.Stretch.over",
@@ -44,15 +49,6 @@ READING = [
     rewrites("loose_index", "LANG-14.2-07", "binds an index looser than a binary operator",
         r"return (\w) ([-+*/@<>=!]+) (\w)\[", r"return (\1 \2 \3)["),
     refuses("indexed_names", "LANG-14.2-07", "indexes names only", r"[)\]]\["),
-]  # fmt: skip
-
-
-def as_a_whole(usual, x, value, selection):
-    last = selection[-1]
-    return usual(x, value, (*selection[:-1], Stretch(last)) if isinstance(last, int) else selection)
-
-
-ASSIGNING = [
     selecting("clipped", "LANG-02.3-20", "ends a slice where the tensor ends", clipped),
     selecting("clamped_target", "LANG-02.3-20", "brings the index of an assignment into range",
         lambda part, extent: min(max(part, 0), extent - 1) if isinstance(part, int) else part),

@@ -23,22 +23,19 @@ def tells_worse(name, clause, description, **fields):
     return instead(name, clause, description, "adapter.ReferenceAdapter.language_verify_ir", around(verify_ir))
 
 
-DEFINITIONS = [
+STRUCTURE = [
     overlooks("too_early", "LANG-05-01", "that a value is used before its definition", "used before it is defined"),
     overlooks("unknown_values", "LANG-05-01", "that a value is defined nowhere", "is not defined"),
     overlooks("twice", "LANG-01-03", "that a value is defined twice", "%.* is defined twice"),
     overlooks("leaks", "LANG-05-01", "that a value leaves its region", "in a region that has ended"),
-]
-
-REGIONS = [
     overlooks("endless_blocks", "LANG-01-06", "that a block has no terminator", "has no terminator"),
     overlooks("dead_ends", "LANG-01-06", "what stands behind a terminator", "follows the end of its block"),
     overlooks("results_of_terminators", "LANG-01-06", "that a terminator has results", "has operands only"),
     turns_down("no_regions", "LANG-01-06", "operations with regions", r'graph\.(if|for|while)"'),
     overlooks("yields", "LANG-01-06", "that regions yield other values than result", "yield"),
-]
+]  # fmt: skip
 
-TYPES = [
+NAMES = [
     overlooks("operand_types", "LANG-11-01", "that an operand is stated to have another type", r"%\w+ is \S+, not"),
     overlooks("result_types", "LANG-11-01", "that a result is stated to have another type", "the result is"),
     overlooks("counts", "LANG-11-01", "that operands or results are too many", r"\d+ (operand|result)s?\b"),
@@ -49,9 +46,6 @@ TYPES = [
     overlooks("kinds", "LANG-01-07", "that an attribute is no integer", "is not an integer"),
     overlooks("inner_dimensions", "LANG-05.4-01", "that inner dimensions differ", "inner dimensions differ"),
     overlooks("axis", "LANG-05.4-02", "that the axis of a softmax is out of range", "axis .* is out of range"),
-]
-
-SYMBOLS = [
     overlooks("axes", "LANG-05.4-04", "that a mesh has no such axis", "has no axis"),
     overlooks("meshes", "LANG-05.4-04", "that a module has no mesh", "the module declares none"),
     overlooks("operators", "LANG-05.4-04", "that a collective computes nothing", r"op is|attribute op is missing"),
@@ -60,7 +54,7 @@ SYMBOLS = [
     overlooks("strange_definitions", "LANG-05-03", "that something else stands in a module", "outside functions"),
     overlooks("callees", "LANG-05-03", "that a callee is none of the module's functions", "unknown function"),
     overlooks("recursion", "LANG-05-03", "that a function calls itself", "recursion"),
-]
+]  # fmt: skip
 
 FORMS = [
     turns_down("quotes_only", "LANG-13.1-04", "operations without quotes", r"= tessera"),

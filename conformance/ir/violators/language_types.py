@@ -12,15 +12,6 @@ from tessera_reference.numerics.formats import DTYPES, dtype
 
 from .changes import after, around, instead, where_refused
 
-OPERATORS = [
-    instead(name, clause, description, f"graph.elementwise.{place}.compute", staticmethod(compute))
-    for name, clause, description, place, compute in (
-        ("not_equal", "LANG-02.3-67", "takes != for <", "NotEqual", arithmetic.less),
-        ("less_equal", "LANG-02.3-70", "takes <= for <", "LessEqual", arithmetic.less),
-        ("greater_equal", "LANG-02.3-71", "takes >= for >", "GreaterEqual", arithmetic.greater),
-    )
-]
-
 
 def zero_for_unknown(usual, self, name, expected):
     if self.scope.find(name.text) or name.text in self.around.constants:
@@ -39,6 +30,12 @@ def by_rank(function, parameter, array, bound):
 
 
 NAMES = [
+    instead("not_equal", "LANG-02.3-67", "takes != for <", "graph.elementwise.NotEqual.compute",
+        staticmethod(arithmetic.less)),
+    instead("less_equal", "LANG-02.3-70", "takes <= for <", "graph.elementwise.LessEqual.compute",
+        staticmethod(arithmetic.less)),
+    instead("greater_equal", "LANG-02.3-71", "takes >= for >", "graph.elementwise.GreaterEqual.compute",
+        staticmethod(arithmetic.greater)),
     instead("unknown_names", "LANG-03.1-01", "takes an unknown name for zero", "language.expressions.Expressions._name",
         around(zero_for_unknown)),
     instead("implicit_casts", "LANG-03.1-05", "takes a value of any dtype where a type is declared",
