@@ -6,27 +6,12 @@ that declares otherwise (AMB-LANG-111). Each has the defect of another violator,
 
 from functools import partial
 
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import ReferenceAdapter
+from tessera_conformance.strength import Violation
 
 from . import activations, fourier, functions, movement_rules, normalization, numerics, products, reductions, stateful
+from .changes import around, instead
 
 FAST, BELOW_STRICT = ("fast",), ("fast", "deterministic")
-
-
-class Unheeding(ReferenceAdapter):
-    """The reference, changed in runs of some levels, whatever the program declares."""
-
-    def __init__(self, change, levels, where):
-        super().__init__()
-        self.change, self.levels, self.where = change, levels, where
-
-    def language_execute(self, *, level="strict", **request):
-        """Return the results of a function; if they are changed, always by Graph IR."""
-        if level not in self.levels or not self.where(request):
-            return super().language_execute(level=level, **request)
-        with self.change.broken() as changed:
-            return changed.language_execute(level=level, **request | {"at": "graph"})
 
 
 def unheeded(clause, name, description, module, change, levels=FAST, where=lambda given: True):
@@ -37,7 +22,14 @@ def unheeded(clause, name, description, module, change, levels=FAST, where=lambd
     lists = [value for value in vars(module).values() if isinstance(value, list)]
     violators = [entry for values in lists for entry in values if isinstance(entry, Violation)]
     found = next(violator for violator in violators if violator.name == change)
-    return replaced(clause, description, lambda: Unheeding(found, levels, where), name=name)
+
+    def execute(usual, self, *, level="strict", **request):
+        if level not in levels or not where(request):
+            return usual(self, level=level, **request)
+        with found.broken() as changed:  # always by Graph IR
+            return usual(changed, level=level, **request | {"at": "graph"})
+
+    return instead(name, clause, description, "adapter.ReferenceAdapter.language_execute", around(execute))
 
 
 order, fast = partial(unheeded, "LANG-10-06"), partial(unheeded, "LANG-10-11")
