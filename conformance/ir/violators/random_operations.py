@@ -7,7 +7,7 @@ from tessera_reference.adapter import make, messages
 from tessera_reference.graph.composites import Dropout, DropoutMask, Normal, Uniform
 from tessera_reference.graph.term import Term, widened
 
-from .changes import around, changed, instead
+from .changes import around, breaks, changed, instead
 
 DRAWS = (Uniform, Normal, Dropout)
 
@@ -40,18 +40,21 @@ def without_twins(*operations):
     return clean
 
 
-def once_more(usual, self, *carried, env):
+@breaks("LANG-04-06", "evaluates a condition once more", "graph.control.While.steps")
+def conditions_once_more(usual, self, *carried, env):
     found = yield from usual(self, *carried, env=env)
     yield from env.region(0, found)
     return found
 
 
-def beginning_anew(usual, self, function, arguments):
+@breaks("LANG-04-06", "numbers the draws of a call anew", "graph.interpreter.Within.call")
+def calls_anew(usual, self, function, arguments):
     self.interpreter.stream = 0
     return usual(self, function, arguments)
 
 
-def told_counts_too(stream, env):
+@breaks("LANG-04-06", "counts draws that are told their stream", "graph.composites.stream_of")
+def told_counts_too(usual, stream, env):
     following = env.next_stream()
     return following if stream is None else stream
 
@@ -61,10 +64,6 @@ def first_part(usual):
 
 
 EFFECTS = [
-    instead("conditions_once_more", "LANG-04-06", "evaluates a condition once more", "graph.control.While.steps",
-        around(once_more)),
-    instead("calls_anew", "LANG-04-06", "numbers the draws of a call anew", "graph.interpreter.Within.call",
-        around(beginning_anew)),
     instead("no_draw_of_rate_0", "LANG-04-06", "draws nothing where nothing is dropped",
         "graph.composites.Dropout.decompose",
         around(lambda usual, self, build, x: x if self.rate == 0 else usual(self, build, x))),
@@ -74,8 +73,6 @@ EFFECTS = [
         ("graph.composites.Dropout.effects", frozenset()), name="pure_draws"),
     changed("RT-11-03", "every_part_is_the_first", "begins every part with element 0",
         (Uniform, "draw", Around(first_part)), (Normal, "draw", Around(first_part)), only=["uniform", "normal"]),
-    instead("told_counts_too", "LANG-04-06", "counts draws that are told their stream", "graph.composites.stream_of",
-        told_counts_too),
 ]  # fmt: skip
 
 

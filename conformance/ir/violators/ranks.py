@@ -17,7 +17,7 @@ from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD
 
-from .changes import answers, around, instead
+from .changes import answers, around, breaks, instead
 
 
 def given(name, clause, description, owner, change):
@@ -78,7 +78,8 @@ def rounded_at_nodes(brought):
     return reductions.sum(stacked(brought), 0, arithmetic=arithmetic)
 
 
-def saturated(usual, op, contributions, tree=None):
+@breaks("LANG-05.2-05", "saturates sums of integers over ranks", "graph.collectives.reduced")
+def saturated_sums(usual, op, contributions, tree=None):
     first = contributions[0]
     if op != "sum" or first.dtype.kind != "int" or first.dtype.bits == 64:
         return usual(op, contributions, tree)
@@ -87,8 +88,6 @@ def saturated(usual, op, contributions, tree=None):
 
 
 ARITHMETIC = [
-    instead("saturated_sums", "LANG-05.2-05", "saturates sums of integers over ranks", "graph.collectives.reduced",
-        around(saturated)),
     instead("back_the_same_way", "LANG-05.5-01", "sends the gradient of an all-to-all on as the operand",
         "graph.collectives.AllToAll.adjoint", around(lambda usual, self, at, build: usual(self
             if self.x.rank < 2 else replace(self, split=1 - self.split, concat=1 - self.concat), at, build))),
@@ -130,7 +129,8 @@ def uneven(kind):
     return replaced("LANG-11-12", f"takes uneven parts in {name}", make, *substitutions, name=f"uneven_{name}")
 
 
-def along_the_first_axis(usual, self, rank, arrival):
+@breaks("LANG-11-11", "meets along the first axis", "graph.execution.Ranks._group")
+def any_axis(usual, self, rank, arrival):
     group = usual(self, rank, arrival)
     mesh = self.module.meshes[group.mesh]
     first = Group.of(group.mesh, mesh, mesh.axes[0], rank)
@@ -153,8 +153,6 @@ def of_one_shape(usual, self, *, ranks, **request):
 DISAGREEMENT = [
     *map(uneven, (collectives.ReduceScatter, collectives.AllGather, collectives.RootBroadcast, collectives.AllToAll)),
     overlooking("any_dtypes", "LANG-15-12", "does not compare dtypes between ranks", "dtype"),
-    instead("any_axis", "LANG-11-11", "meets along the first axis", "graph.execution.Ranks._group",
-        around(along_the_first_axis)),
     overlooking("any_op", "LANG-11-11", "does not compare what ranks compute", "op"),
     overlooking("any_root", "LANG-11-11", "does not compare the roots of a broadcast", "root"),
     answers("ComparesCounts", "LANG-09-04", "compares numbers of elements, not shapes", "language_execute_ranks",

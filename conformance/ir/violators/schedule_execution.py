@@ -5,17 +5,19 @@ from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.schedule.operations import Fuse
 
-from .changes import around, instead
+from .changes import around, breaks, instead
 
 
-def _transposed(usual, self):
+@breaks("LANG-06.3-01", "takes one extent for the other", "schedule.execution.Grid.tiles")
+def square_tails(usual, self):
     for place, covered in usual(self):
         *batch, rows, columns = covered
         tail = slice(columns.start, min(columns.stop, columns.start + rows.stop - rows.start))
         yield place, (*batch, rows, tail)
 
 
-def _rounded_each_time(usual, a, *operands, **types):
+@breaks("LANG-08.2-01", "rounds the accumulator after every tile", "schedule.execution.matmul")
+def narrow_accumulator(usual, a, *operands, **types):
     found = usual(a, *operands, **types)
     return cast(cast(found, dtype("bf16")), found.dtype) if a.dtype.name == "bf16" else found
 
@@ -27,7 +29,8 @@ def _of_one_batch_dimension(usual, self, place, covered):
     return usual(self, place, (first, *others))
 
 
-def _first_of_a_fusion(usual, self, instruction):
+@breaks("LANG-06.1-02", "gives the first value of a fusion", "schedule.operations.Annotations._note")
+def first_value(usual, self, instruction):
     usual(self, instruction)
     if isinstance(instruction.operation, Fuse):
         self._roots[instruction.results[0]] = self.root(instruction.operands[0])
@@ -47,18 +50,12 @@ VALUES = [
             usual(steps - 1 if steps > depth > 1 else steps, depth, stage, compute))),
     instead("padding", "LANG-06.3-01", "leaves in a buffer what a tail does not fill", "schedule.execution.Ring.fill",
         around(lambda usual, self, step, tile, padding=None: usual(self, step, tile, None))),
-    instead("square_tails", "LANG-06.3-01", "takes one extent for the other", "schedule.execution.Grid.tiles",
-        around(_transposed)),
-    instead("narrow_accumulator", "LANG-08.2-01", "rounds the accumulator after every tile",
-        "schedule.execution.matmul", around(_rounded_each_time)),
     instead("one_batch_dimension", "LANG-06.2-01",
         "takes the operands of a batch of two dimensions by the second alone", "schedule.execution.Contraction.tile",
         around(_of_one_batch_dimension)),
     instead("of_the_first_batch", "LANG-08.2-01",
         "takes the first matrix of an operand that broadcasts along an outer axis", "schedule.execution.Grid.part",
         around(_of_the_first_batch)),
-    instead("first_value", "LANG-06.1-02", "gives the first value of a fusion", "schedule.operations.Annotations._note",
-        around(_first_of_a_fusion)),
     instead("reordered", "LANG-06.1-05", "reorders elements with their layout", "graph.constant.LayoutCast.execute",
         lambda self, x, env: x if self.to != "col_major" else Array(x.dtype, x.values.T.reshape(x.shape))),
     instead("back_to_front", "LANG-06.3-02", "copies the columns of a blocked layout back to front",

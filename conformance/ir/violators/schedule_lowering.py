@@ -7,7 +7,7 @@ from tessera_reference.ir.types import Tensor
 from tessera_reference.schedule import lowering
 from tessera_reference.schedule.operations import Pipeline, Prefetch, Tile
 
-from .changes import answers, around, instead
+from .changes import answers, around, breaks, instead
 
 
 def choosing(name, clause, description, **changed):
@@ -41,13 +41,15 @@ def unfused(usual, self, *, target="sm_90", schedule=None, **request):
     return usual(self, target=target, schedule=asked, **request)
 
 
-def _exchanged(usual, self, at, operation, *arguments, **attributes):
+@breaks("LANG-08.2-02", "exchanges the sizes of tiles", "schedule.lowering.Scheduling._put")
+def exchanged(usual, self, at, operation, *arguments, **attributes):
     if operation is Tile and attributes.get("pad") is None:
         attributes |= {"m": attributes["n"], "n": attributes["m"]}
     return usual(self, at, operation, *arguments, **attributes)
 
 
-def _by_the_default(usual, function, parameter, shapes):
+@breaks("LANG-08.2-01", "has the shape of the default where another is given", "schedule.lowering._type_of")
+def shape_of_the_default(usual, function, parameter, shapes):
     default = function.defaults.get(parameter.name)
     if default is None or not isinstance(parameter.type, Tensor):
         return usual(function, parameter, shapes)
@@ -63,8 +65,6 @@ CHOICES = [
 ]  # fmt: skip
 
 ASKED_FOR = [
-    instead("exchanged", "LANG-08.2-02", "exchanges the sizes of tiles", "schedule.lowering.Scheduling._put",
-        around(_exchanged)),
     putting("half_of_k", "LANG-13.1-05", "tiles k by half of what is asked for", Tile, k=lambda k: max(k // 2, 1)),
     putting("no_double_buffer", "LANG-13.1-08", "never has two buffers take turns", Pipeline,
         double_buffer=lambda given: False),
@@ -84,9 +84,4 @@ ORDER = [
     instead("draws_of_calls_move", "LANG-08.2-01", "moves draws of called functions behind others",
         "schedule.fusion.has_effects",
         around(lambda usual, instruction: not instruction.operation.calls and usual(instruction))),
-]  # fmt: skip
-
-DEFAULTS = [
-    instead("shape_of_the_default", "LANG-08.2-01", "has the shape of the default where another is given",
-        "schedule.lowering._type_of", around(_by_the_default)),
 ]  # fmt: skip

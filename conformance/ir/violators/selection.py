@@ -9,7 +9,7 @@ from tessera_reference.ir.operation import Refusal
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 
-from .changes import around, changed, instead, nothing
+from .changes import around, breaks, changed, instead, nothing
 from .numerics import flushed
 
 CALLS, BROADCASTING = "LANG-02-04", "LANG-03.2-02"
@@ -49,12 +49,13 @@ CHOICE = [
             np.abs(np.maximum(x.values, -x.dtype.int_max)))),
     executes("select_by_product", BROADCASTING, "chooses by products", "Select", around(by_product)),
     executes("select_wholly", BROADCASTING, "chooses for all elements at once", "Select",
-        around(lambda usual, self, condition, *others, **named: usual(self,
-            Array(condition.dtype, np.full(condition.shape, condition.values.reshape(-1)[:1].any())), *others, **named))),
+        around(lambda usual, self, condition, *others, **named: usual(self, Array(condition.dtype,
+            np.full(condition.shape, condition.values.reshape(-1)[:1].any())), *others, **named))),
 ]  # fmt: skip
 
 
-def first_shape(usual, dtype, *operands):
+@breaks("LANG-03.2-03", "chooses from shapes that do not fit", "graph.elementwise.elementwise")
+def choice_of_shapes(usual, dtype, *operands):
     try:
         return usual(dtype, *operands)
     except Refusal:
@@ -66,6 +67,4 @@ LENIENT = [
         nothing),
     replaced("LANG-11-01", "takes any number for a condition", make,
         *without_refusals(elementwise, lambda source: "the condition is" in source), name="any_condition"),
-    instead("choice_of_shapes", "LANG-03.2-03", "chooses from shapes that do not fit", "graph.elementwise.elementwise",
-        around(first_shape)),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from tessera_reference.adapter import make
 from tessera_reference.graph.composites import AdamW, BatchNorm, Sgd
 from tessera_reference.graph.term import Term, widened
 
-from .changes import around, changed, instead
+from .changes import around, breaks, changed, instead
 from .random_operations import cleaned, without_twins
 
 NORM, OPTIMIZER = "LANG-04-07", "LANG-04-08"
@@ -30,7 +30,8 @@ EFFECTS = [
 KEPT = {}
 
 
-def remembering(usual, self, *operands, env):
+@breaks(OPTIMIZER, "goes on with the average that it gave the last time", "graph.composites.AdamW.steps")
+def remembers_averages(usual, self, *operands, env):
     key = (self.name, operands[0].shape, operands[0].dtype)
     results = yield from usual(self, *operands[:2], KEPT.get(key, operands[2]), *operands[3:], env=env)
     if self.only is None:
@@ -69,8 +70,6 @@ def always_moving(usual, self, build, *operands):
 
 
 NORMS = [
-    instead("remembers_averages", OPTIMIZER, "goes on with the average that it gave the last time",
-        "graph.composites.AdamW.steps", around(remembering)),
     batch_normed("by_difference", "LANG-02-04", "moves statistics by a share of the difference", "_moved",
         lambda self, old, new: old + (new - old) * Fraction(self.momentum)),
     batch_normed("channel_order", "LANG-10-01", "adds a channel up last axis first", "_of_channels", in_another_order),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tessera_reference.graph.control import Assert, If
 from tessera_reference.language import syntax
 
-from .changes import around, instead
+from .changes import around, breaks, instead
 from .control_flow import both_branches, exchanged, runs
 from .language_syntax import refuses, rewrites
 
@@ -17,7 +17,8 @@ SEMICOLONS = [
 ]  # fmt: skip
 
 
-def to_every_name(usual, self, name, value, *, partly=False):
+@breaks("LANG-02.3-19", "assigns to every name that holds the same value", "language.scope.Scope.assign")
+def shared_storage(usual, self, name, value, *, partly=False):
     found, scope, known = self.find(name), self, {name}
     while scope is not None:
         known |= {*scope.names, *scope.rebound}
@@ -34,8 +35,6 @@ def depth_of(scope):
 
 
 ASSIGNMENTS = [
-    instead("shared_storage", "LANG-02.3-19", "assigns to every name that holds the same value",
-        "language.scope.Scope.assign", around(to_every_name)),
     instead("not_from_deep", "LANG-02.3-19", "forgets what is assigned three blocks deep",
         "language.scope.Scope.outside",
         around(lambda usual, self, name: self.parent.find(name) if depth_of(self) > 2 else usual(self, name))),
@@ -66,7 +65,8 @@ def _late(usual, self, block, arguments, frame):
     return usual(self, replace(block, instructions=tuple(late)), arguments, frame)
 
 
-def _early(usual, self, block, arguments, frame):
+@breaks("LANG-04-10", "checks assertions as soon as their condition is known", "graph.interpreter.Interpreter.block")
+def early(usual, self, block, arguments, frame):
     ordered = []
     for instruction in block.instructions:
         place = len(ordered)
@@ -80,8 +80,6 @@ def _early(usual, self, block, arguments, frame):
 ORDERS = [
     instead("late", "LANG-04-10", "checks assertions at the end of their block", "graph.interpreter.Interpreter.block",
         around(_late)),
-    instead("early", "LANG-04-10", "checks assertions as soon as their condition is known",
-        "graph.interpreter.Interpreter.block", around(_early)),
     refuses("no_labels", "LANG-02.3-45", "has no string in a barrier", r'barrier\("'),
 ]  # fmt: skip
 

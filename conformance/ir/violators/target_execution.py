@@ -10,7 +10,7 @@ from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target_ir.operations import llvm, vendors
 from tessera_reference.target_ir.operations import memory as addresses
 
-from .changes import answers, around, instead, nothing
+from .changes import around, breaks, instead, nothing
 from .numerics import flushed
 
 MMA, LDMATRIX, COPY, BAR, SHFL = (f"LANG-08.2-{number:02}" for number in range(5, 10))
@@ -63,7 +63,8 @@ def any_barrier(self, block):
     return ()
 
 
-def four_bytes(self, block, destination, source):
+@breaks(COPY, "copies four bytes always", "target_ir.operations.vendors.CopyAsync.run")
+def four_bytes(usual, self, block, destination, source):
     begin, end = vendors.elements(block, source, self.size), vendors.elements(block, destination, self.size)
     block.copy(*begin, *end, 4)
     return ()
@@ -76,7 +77,6 @@ MEETING = [
         any_barrier),
     instead("partial_s_barrier", LDS, "lets part of a block pass s_barrier",
         "target_ir.operations.vendors.RocdlBarrier.run", any_barrier),
-    instead("four_bytes", COPY, "copies four bytes always", "target_ir.operations.vendors.CopyAsync.run", four_bytes),
     instead("waits_for_all", COPY, "finishes every group at a wait", "target_ir.operations.vendors.CopyWait.run",
         lambda self, block: block.copies.wait(block, 0) or ()),
     replaced(COPY, "copies from any address", make, ("target_ir.operations.vendors.elements", ANYWHERE),
@@ -99,13 +99,15 @@ def converting(name, description, mnemonic, change):
     return instead(name, LLVM, description, "target_ir.operations.llvm.Cast.run", around(run))
 
 
-def true_is_one(self, block, a, b):
+@breaks(LLVM, "takes true for 1 where signs count", "target_ir.operations.llvm.Comparison.run")
+def true_is_one(usual, self, block, a, b):
     if a.dtype.kind == "bool":
         a, b = (Array(DTYPES["int8"], operand.values.astype(np.int8)) for operand in (a, b))
     return llvm.PREDICATES[self.predicate[-2:]](a, b)
 
 
-def in_place(self, block, vector, value):
+@breaks(LLVM, "inserts into the vector that is given", "target_ir.operations.memory.InsertElement.run")
+def vectors_in_place(usual, self, block, vector, value):
     values = np.array(vector.values)
     values[:, self.position] = value.values
     object.__setattr__(vector, "values", values)
@@ -124,10 +126,6 @@ SCALARS = [
         lambda x, to: Array(to, np.clip(x.values, to.int_min, to.int_max).astype(to.carrier))),
     converting("unsigned_extensions", "fills extended integers with zeros", "sext",
         lambda x, to: Array(to, x.values.view(f"u{x.values.itemsize}").astype(to.carrier))),
-    instead("true_is_one", LLVM, "takes true for 1 where signs count", "target_ir.operations.llvm.Comparison.run",
-        true_is_one),
-    instead("vectors_in_place", LLVM, "inserts into the vector that is given",
-        "target_ir.operations.memory.InsertElement.run", in_place),
     instead("words_apart", LLVM, "counts words by indices of 64 bits", "target_ir.operations.memory.GetElementPtr.run",
         lambda self, block, base, index: addresses.moved(block, base, index.values.astype(np.int64) * (4
             if index.dtype.bits == 64 and self.elem_type.bits == 64 else self.elem_type.storage_bytes))),
@@ -158,6 +156,7 @@ EXCHANGES = [
 ]  # fmt: skip
 
 
+@breaks("LANG-08.1-03", "truncates 64-bit scalars to 32", "adapter.ReferenceAdapter.language_execute_ir")
 def truncated(usual, self, *, inputs, **request):
     given = {
         name: Tensor.from_words(value.dtype, (), [int(value.words()[0]) & 0xFFFFFFFF])
@@ -168,7 +167,8 @@ def truncated(usual, self, *, inputs, **request):
     return usual(self, inputs=given, **request)
 
 
-def reversed_buffers(usual, self, **request):
+@breaks("LANG-16-02", "reverses the buffers", "adapter.ReferenceAdapter.language_execute_ir")
+def buffers_reversed(usual, self, **request):
     outputs = usual(self, **request)["outputs"]
     return {"outputs": outputs[::-1] if request.get("at") == "target" else outputs}
 
@@ -184,6 +184,7 @@ def turned(name, clause, description, quantity):
     return instead(name, clause, description, "target_ir.operations.vendors.Register.run", around(run))
 
 
+@breaks("LANG-08-01", "rounds quotients down", "target_ir.operations.llvm.SDiv.run")
 def floored(usual, self, block, x, y):
     found = usual(self, block, x, y)
     down = (x.values % np.where(y.values == 0, 1, y.values) != 0) & ((x.values < 0) != (y.values < 0))
@@ -191,14 +192,11 @@ def floored(usual, self, block, x, y):
 
 
 ENTRIES = [
-    answers("truncated", "LANG-08.1-03", "truncates 64-bit scalars to 32", "language_execute_ir", truncated),
-    answers("buffers_reversed", "LANG-16-02", "reverses the buffers", "language_execute_ir", reversed_buffers),
     turned("grid_turned_at_target", "LANG-08.1-07", "takes the grid's z for x", "grid_dim"),
     turned("block_turned", "LANG-08.1-08", "takes the block's z for x", "block_dim"),
     instead("bytes_for_elements", "LANG-08.1-02", "counts addresses in bytes",
         "target_ir.operations.memory.GetElementPtr.run",
         lambda self, block, base, index: addresses.moved(block, base, index.values.astype(np.int64))),
-    instead("floored", "LANG-08-01", "rounds quotients down", "target_ir.operations.llvm.SDiv.run", around(floored)),
     instead("only_upwards", "LANG-08-01", "does not count down", "tile.operations.For.run",
         around(lambda usual, self, block, start, stop, step, *carried:
             carried if int(step.values.flat[0]) < 0 else usual(self, block, start, stop, step, *carried))),
@@ -211,6 +209,7 @@ ENTRIES = [
 ]  # fmt: skip
 
 
+@breaks("LANG-08-01", "compares narrow integers without their signs", "target_ir.operations.llvm.Comparison.run")
 def without_signs(usual, self, block, a, b):
     if self.a.dtype.kind == "int" and self.a.dtype.bits < 32:
         a, b = (Array(DTYPES["int32"], x.values.astype(np.int32) % (1 << self.a.dtype.bits)) for x in (a, b))
@@ -228,8 +227,6 @@ LANES = [
         around(lambda usual, self, block, a, b:
             Array(llvm.BOOL, np.asarray((a.values < b.values) | (a.values > b.values)))
             if self.predicate == "une" else usual(self, block, a, b))),
-    instead("without_signs", "LANG-08-01", "compares narrow integers without their signs",
-        "target_ir.operations.llvm.Comparison.run", around(without_signs)),
     instead("each_once", "LANG-08-01", "shuffles a vector by masks of different positions alone",
         "target_ir.operations.memory.ShuffleVector.run", each_once),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from tessera_reference.target_ir.lowering.scalars import Pair
 from tessera_reference.target_ir.operations import llvm
 from tessera_reference.tile.lowering import maps
 
-from .changes import answers, around, instead
+from .changes import answers, around, breaks, instead
 
 BLOCKS, STAGES = "LANG-08.2-03", "LANG-08.2-04"
 
@@ -36,7 +36,8 @@ def scalar(name, description, function, change):
     return instead(name, "LANG-08.2-01", description, f"target_ir.lowering.scalars.{function}", around(change))
 
 
-def used_at_the_top(instruction):
+@breaks("LANG-08.2-01", "loses gradients through a branch within a branch when lowered", "schedule.lowering.used_by")
+def gradients_of_outer_branches(usual, instruction):
     found = set(instruction.operands)
     for region in instruction.regions:
         found.update(region.results, *(operation.operands for operation in region.walk()))
@@ -77,6 +78,7 @@ def nan_is_false(usual, body, x):
     return body(llvm.And, usual(body, x), body(llvm.FCmp, wide, wide, predicate="oeq"))
 
 
+@breaks("LANG-08.2-01", "pads no k that a directive leaves open", "schedule.lowering.Scheduling._completed")
 def unpadded_k(usual, self, subject, settings):
     found = usual(self, subject, settings)
     return found if "pad" in settings else {name: size for name, size in found.items() if name != "pad"}
@@ -108,8 +110,6 @@ ELEMENTS = [
         moving(Concat, lambda usual, operation, instruction, at, kernel:
             usual(operation, replace(instruction, operands=(*instruction.operands[:3],
             *[instruction.operands[2]] * len(instruction.operands[3:]))), at, kernel))),
-    instead("unpadded_k", "LANG-08.2-01", "pads no k that a directive leaves open",
-        "schedule.lowering.Scheduling._completed", around(unpadded_k)),
     instead("dense_pairs", "LANG-08.2-01", "assigns to elements between those of a step of 2",
         "tile.lowering.elements._within", around(lambda usual, ahead, count, step:
             usual(ahead, count, step) if step != 2 else usual(ahead, 2 * count - 1, 1))),
@@ -139,8 +139,6 @@ GRADIENTS = [
     instead("gradients_at_once", "LANG-08.2-01", "adds the uses within a composite one by one",
         "schedule.lowering._flat", around(lambda usual, module, instruction:
             list(expansion(instruction, Names())) if is_expandable(instruction) else list(usual(module, instruction)))),
-    instead("gradients_of_outer_branches", "LANG-08.2-01",
-        "loses gradients through a branch within a branch when lowered", "schedule.lowering.used_by", used_at_the_top),
 ]  # fmt: skip
 
 
@@ -169,6 +167,7 @@ def covering(name, clause, description, change):
     return instead(name, clause, description, "tile.lowering.maps.Grid.of", around(of))
 
 
+@breaks(BLOCKS, "bounds rows of a tail only", "tile.lowering.contractions.Contraction.inside")
 def tail_of_rows(usual, self, row, column, room):
     m, n, k = self.extents
     wide = replace(self, extents=(m, -(-n // self.tile[1]) * self.tile[1], k))
@@ -182,8 +181,6 @@ NESTS = [
         lambda grid, kernel, shape, tile:
         (grid[0], max(shape[0] // tile[0], 1), grid[2]) if kernel.nest.kind == "map" else grid),
     covering("one_more", BLOCKS, "has a block too many", lambda grid, *others: (grid[0] + 1, *grid[1:])),
-    instead("tail_of_rows", BLOCKS, "bounds rows of a tail only", "tile.lowering.contractions.Contraction.inside",
-        around(tail_of_rows)),
 ]  # fmt: skip
 
 

@@ -13,9 +13,10 @@ from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.tile import fragments
 
-from .changes import around, instead
+from .changes import around, breaks, instead
 
 MMA, LOADING, FRAGMENTS, ALIGNED = "LANG-07.2-03", "LANG-07.2-02", "LANG-07.1-01", "LANG-07.3-01"
+SPACES = "LANG-08.3-01"
 
 
 def multiplies(name, description, product):
@@ -66,16 +67,19 @@ def loads(name, clause, description, **fields):
     return instead(name, clause, description, "tile.fragments.LoadMatrix.run", around(run))
 
 
-def corner_of_lane_0(usual, block, what, values):
+@breaks(FRAGMENTS, "has one corner for all warps", "tile.fragments.by_warp")
+def one_corner(usual, block, what, values):
     found = usual(block, what, values)
     return np.broadcast_to(found[:1], found.shape)
 
 
-def corner_of_first_lanes(block, what, values):
+@breaks(LOADING, "takes a corner from the first lane", "tile.fragments.by_warp")
+def corner_of_first_lanes(usual, block, what, values):
     block.whole_warps(what)
     return values.reshape(block.warps, block.warp)[:, 0]
 
 
+@breaks("LANG-16-05", "lays allocations without gaps", "tile.fragments.require_aligned")
 def packed(usual, block, memory, corners, alignment):
     begin = 0
     for buffer in block.shared.values():
@@ -87,7 +91,8 @@ def packed(usual, block, memory, corners, alignment):
     usual(block, memory, corners, alignment)
 
 
-def within_the_batch(usual, block, memory, corners, warps, shape, stride):
+@breaks(SPACES, "lets a matrix go on in the next one", "tile.fragments._elements")
+def next_matrix(usual, block, memory, corners, warps, shape, stride):
     at = corners[warps, None, None] + fragments._pattern(*shape, stride)
     if len(memory.shape) < 3 or (at[:, -1, -1] >= memory.size).any():
         return usual(block, memory, corners, warps, shape, stride)
@@ -95,7 +100,6 @@ def within_the_batch(usual, block, memory, corners, warps, shape, stride):
 
 
 OF_EIGHT = around(lambda usual, block, memory, corners, alignment: usual(block, memory, corners, 8))
-SPACES = "LANG-08.3-01"
 
 READING = [
     loads("always_transposed", LOADING, "transposes always", transpose=lambda self: True),
@@ -104,14 +108,7 @@ READING = [
             usual(self, block, memory, *(indices[::-1] if self.transpose else indices)))),
     loads("no_stride", LOADING, "takes rows to be as long as those in memory",
         stride=lambda self: self.memory.shape[-1]),
-    instead("one_corner", FRAGMENTS, "has one corner for all warps", "tile.fragments.by_warp",
-        around(corner_of_lane_0)),
-    instead("corner_of_first_lanes", LOADING, "takes a corner from the first lane", "tile.fragments.by_warp",
-        corner_of_first_lanes),
-    instead("next_matrix", SPACES, "lets a matrix go on in the next one", "tile.fragments._elements",
-        around(within_the_batch)),
     instead("of_eight", ALIGNED, "aligns matrices to 8 bytes", "tile.fragments.require_aligned", OF_EIGHT),
-    instead("packed", "LANG-16-05", "lays allocations without gaps", "tile.fragments.require_aligned", around(packed)),
     instead("tiles_of_eight", "LANG-16-06", "aligns matrices in shared memory to 8 bytes",
         "tile.fragments.require_aligned", OF_EIGHT),
     replaced(MMA, "runs matrix instructions for part of a warp", make, ("kernel_machine.block.BlockState.whole_warps",

@@ -5,12 +5,13 @@ import numpy as np
 from tessera_reference.kernel_machine.storage import SharedStorage, Uninitialised
 from tessera_reference.numerics.array import Array
 
-from .changes import around, instead
+from .changes import around, breaks, instead
 
 MEMREF, SHARED, SPACES = "LANG-07.1-02", "LANG-07.2-01", "LANG-08.3-01"
 OFFSETS = "kernel_machine.block.BlockState.offsets"
 
 
+@breaks(MEMREF, "indexes memory in column-major order", OFFSETS)
 def column_major(usual, self, memory, indices):
     usual(self, memory, indices)
     total, step = np.zeros(self.lanes, np.int64), 1
@@ -20,7 +21,8 @@ def column_major(usual, self, memory, indices):
     return total
 
 
-def by_the_whole(self, memory, indices):
+@breaks(SPACES, "checks an access against the whole memory only", OFFSETS)
+def by_the_whole(usual, self, memory, indices):
     total = np.zeros(self.lanes, np.int64)
     for index, stride in zip(indices, memory.strides, strict=False):
         total += index.values.astype(np.int64) * stride
@@ -28,7 +30,8 @@ def by_the_whole(self, memory, indices):
     return np.clip(total, 0, memory.size - 1)
 
 
-def in_every_lane(usual, self, memory, indices):
+@breaks(SPACES, "checks accesses of lanes that are not active", OFFSETS)
+def inactive_too(usual, self, memory, indices):
     before, self.active = self.active, self.every_lane
     try:
         return usual(self, memory, indices)
@@ -36,13 +39,15 @@ def in_every_lane(usual, self, memory, indices):
         self.active = before
 
 
-def reads_anything(usual, self, at, mine, wrote):
+@breaks(SPACES, "reads what nothing has written", "kernel_machine.storage.Storage._refuse_read")
+def unwritten_reads(usual, self, at, mine, wrote):
     try:
         usual(self, at, mine, wrote)
     except Uninitialised:
         return
 
 
+@breaks(SHARED, "gives equal allocations one memory", "kernel_machine.block.BlockState.allocate")
 def one_memory(usual, self, memref):
     made = usual(self, memref)
     first = next(buffer for buffer in self.shared.values() if (buffer.dtype, buffer.size) == (made.dtype, made.size))
@@ -54,7 +59,8 @@ def kept(self):
     """Keep the contents of shared memory for the next block."""
 
 
-def of_lane_0(usual, self, block, memory, *indices):
+@breaks(SPACES, "loads one element for all lanes", "tile.operations.Load.run")
+def one_for_all(usual, self, block, memory, *indices):
     found = usual(self, block, memory, *indices)
     return Array(found.dtype, np.broadcast_to(found.values[block.active[0]], found.values.shape))
 
@@ -71,23 +77,15 @@ def indexed(name, clause, description, change):
 
 
 PLACES = [
-    instead("column_major", MEMREF, "indexes memory in column-major order", OFFSETS, around(column_major)),
     indexed("off_by_one_shared", SHARED, "is off by one at the end of shared memory", lambda memory, index, extent:
         np.where((index == extent) & isinstance(memory, SharedStorage), extent - 1, index)),
-    instead("by_the_whole", SPACES, "checks an access against the whole memory only", OFFSETS, by_the_whole),
     indexed("from_the_end", SPACES, "counts a negative index from the end",
         lambda memory, index, extent: np.where(index < 0, index + extent, index)),
-    instead("inactive_too", SPACES, "checks accesses of lanes that are not active", OFFSETS, around(in_every_lane)),
-    instead("one_for_all", SPACES, "loads one element for all lanes", "tile.operations.Load.run", around(of_lane_0)),
 ]  # fmt: skip
 
 CONTENTS = [
-    instead("unwritten_reads", SPACES, "reads what nothing has written", "kernel_machine.storage.Storage._refuse_read",
-        around(reads_anything)),
     instead("unwritten_results", SPACES, "hands back buffers that it never filled",
         "kernel_machine.storage.GlobalStorage.require_written", kept),
-    instead("one_memory", SHARED, "gives equal allocations one memory", "kernel_machine.block.BlockState.allocate",
-        around(one_memory)),
     instead("kept_for_the_next", SHARED, "keeps shared memory from block to block",
         "kernel_machine.storage.SharedStorage.clear", kept),
 ]  # fmt: skip

@@ -11,20 +11,22 @@ from tessera_reference.kernel_machine import block as exchange
 from tessera_reference.kernel_machine.storage import EarlyRead, PartialBarrier, Race
 from tessera_reference.numerics.array import Array
 
-from .changes import around, instead, nothing
+from .changes import around, breaks, instead, nothing
 
 BARRIER, SCOPE, SHUFFLE, COPY = "LANG-07.2-05", "LANG-08.3-02", "LANG-07.2-06", "LANG-07.2-04"
 BLOCKS, REGIONS = "LANG-08.2-03", "LANG-01-06"
 
 
-def by_warps(self):
+@breaks(SCOPE, "lets some warps pass a barrier", "kernel_machine.block.BlockState.barrier")
+def by_warps(usual, self):
     if self.mask is not None:
         exchange.whole_warps(self, "the barrier")
     self.copies.barrier()
     self.clock.tick()
 
 
-def of_the_grid(usual, self):
+@breaks(SCOPE, "waits for all blocks at a barrier", "kernel_machine.block.BlockState.barrier")
+def grid_wide(usual, self):
     came = vars(self).setdefault("came", set())
     number = self.clock.blocks[-1]
     if number and number - 1 not in came:
@@ -53,7 +55,8 @@ def in_two_warps(self, fault):
     return bool(fault.who.block != fault.other.block or places[0] != places[1])
 
 
-def claimed_by_few(usual, self, at, who, base):
+@breaks(SCOPE, "sees no race of two writes of a block of one warp", "kernel_machine.storage.Storage._claim")
+def two_writes_of_a_warp(usual, self, at, who, base):
     try:
         usual(self, at, who, base)
     except Race as race:
@@ -61,6 +64,7 @@ def claimed_by_few(usual, self, at, who, base):
             raise
 
 
+@breaks(SCOPE, "sees no write after a read of what the caller left", "kernel_machine.storage.Storage._claim")
 def after_the_caller(usual, self, at, who, base):
     before = self.wrote[at]
     try:
@@ -71,12 +75,14 @@ def after_the_caller(usual, self, at, who, base):
         self.wrote[at] = who + base
 
 
+@breaks(SCOPE, "takes two readings of a lane for those of two", "kernel_machine.storage.Storage._mark_seen")
 def readers_are_several(usual, self, at, mine):
     last, base = self.seen[at], self.clock.base
     usual(self, at, mine)
     self.seen[at] = np.where(last < base, self.seen[at], base + self.clock.several)
 
 
+@breaks(SCOPE, "remembers the last block alone that read an element", "kernel_machine.storage.GlobalStorage._mark_seen")
 def last_of_the_blocks(usual, self, at, mine):
     usual(self, at, mine)
     self.first_seen[at] = mine
@@ -85,18 +91,7 @@ def last_of_the_blocks(usual, self, at, mine):
 MEETING = [
     instead("dropped_barrier", BARRIER, "drops barriers", "kernel_machine.block.BlockState.barrier",
         lambda self: self.copies.barrier()),
-    instead("by_warps", SCOPE, "lets some warps pass a barrier", "kernel_machine.block.BlockState.barrier", by_warps),
-    instead("grid_wide", SCOPE, "waits for all blocks at a barrier", "kernel_machine.block.BlockState.barrier",
-        around(of_the_grid)),
     replaced(SCOPE, "takes lanes of a warp to be in step", make, *unseen(Race, unless=in_two_warps), name="in_step"),
-    instead("two_writes_of_a_warp", SCOPE, "sees no race of two writes of a block of one warp",
-        "kernel_machine.storage.Storage._claim", around(claimed_by_few)),
-    instead("after_the_caller", SCOPE, "sees no write after a read of what the caller left",
-        "kernel_machine.storage.Storage._claim", around(after_the_caller)),
-    instead("readers_are_several", SCOPE, "takes two readings of a lane for those of two",
-        "kernel_machine.storage.Storage._mark_seen", around(readers_are_several)),
-    instead("last_of_the_blocks", SCOPE, "remembers the last block alone that read an element",
-        "kernel_machine.storage.GlobalStorage._mark_seen", around(last_of_the_blocks)),
 ]  # fmt: skip
 
 PLACES = [
@@ -126,16 +121,19 @@ SHUFFLING = [
 ]  # fmt: skip
 
 
-def to_everybody(self, at, lanes):
+@breaks(COPY, "shows what is waited for to other lanes", "kernel_machine.storage.Storage.finish_copy")
+def wait_for_all(usual, self, at, lanes):
     self.wrote[at] = 0
 
 
-def all_but_the_oldest(self, block, pending):
+@breaks(COPY, "leaves the first of three groups under way", "kernel_machine.block.PendingCopies.wait")
+def oldest_pending(usual, self, block, pending):
     done = self.committed - pending
     self._finish(lambda copy: (copy.groups < done[copy.lanes]) & ((copy.groups > 0) | (pending < 2)))
 
 
-def within_one_less(usual, self, memory, offsets, count=1):
+@breaks(COPY, "is off by one at the end of a copy", "kernel_machine.block.BlockState.require_within")
+def off_by_one(usual, self, memory, offsets, count=1):
     usual(self, memory, offsets, max(count - 1, 1))
     if count > 1:
         offsets[:] = np.minimum(offsets, (memory.size - count) // count * count)
@@ -143,22 +141,17 @@ def within_one_less(usual, self, memory, offsets, count=1):
 
 COPYING_OTHERWISE = [
     replaced(COPY, "does not see that copied bytes are touched early", make, *unseen(EarlyRead), name="early_unseen"),
-    instead("wait_for_all", COPY, "shows what is waited for to other lanes",
-        "kernel_machine.storage.Storage.finish_copy", to_everybody),
-    instead("oldest_pending", COPY, "leaves the first of three groups under way",
-        "kernel_machine.block.PendingCopies.wait", all_but_the_oldest),
     instead("waits_for_none", COPY, "finishes what no group holds by a wait", "kernel_machine.block.PendingCopies.wait",
         lambda self, block, pending: self._finish(lambda copy: copy.groups >= 0)),
     instead("misaligned", COPY, "copies from and to any place", "kernel_machine.block.BlockState.require_aligned",
         nothing),
     instead("copy_alignment", "LANG-11-14", "does not see that a copy is misaligned",
         "kernel_machine.block.BlockState.require_aligned", nothing),
-    instead("off_by_one", COPY, "is off by one at the end of a copy", "kernel_machine.block.BlockState.require_within",
-        around(within_one_less)),
 ]  # fmt: skip
 
 
-def first_only(self, block, start, stop, step, *carried):
+@breaks(REGIONS, "carries nothing from turn to turn", "tile.operations.For.run")
+def forgetful(usual, self, block, start, stop, step, *carried):
     (body,) = block.regions
     made = carried
     for index in range(*(int(bound.values[block.active][0]) for bound in (start, stop, step))):
@@ -166,22 +159,26 @@ def first_only(self, block, start, stop, step, *carried):
     return made
 
 
+@breaks(BLOCKS, "compares bounds in the first warp alone", "tile.operations._uniform")
 def of_the_first_warp(usual, block, name, bound):
     values = block.of_active(bound.values)
     return int(values[0]) if (values[: block.warp] == values[0]).all() else usual(block, name, bound)
 
 
-def never_ending(usual, self, block, *bounds):
+@breaks(BLOCKS, "leaves a loop that is too long", "tile.operations.For.run")
+def leaves_early(usual, self, block, *bounds):
     start, stop, step = (int(bound.values[block.active][0]) for bound in bounds[:3])
     return bounds[3:] if step and len(range(start, stop, step)) > 1_000_000 else usual(self, block, *bounds)
 
 
-def by_majority(self, block, condition):
+@breaks(REGIONS, "branches as the first lane does", "tile.operations.If.run")
+def by_the_first(usual, self, block, condition):
     then, otherwise = block.regions
     return block.region(then if condition.values[block.active][0] else otherwise, ())
 
 
-def unmasked(self, block, condition):
+@breaks(REGIONS, "runs both sides of a branch in all lanes", "tile.operations.If.run")
+def unmasked(usual, self, block, condition):
     first, second = (block.region(side, ()) for side in block.regions)
     return tuple(block.merged(condition.values, a, b) for a, b in zip(first, second, strict=True))
 
@@ -190,8 +187,9 @@ DEPTHS = WeakKeyDictionary()
 """The masks within masks of each block."""
 
 
+@breaks(BLOCKS, "forgets the outer branches of the third", "kernel_machine.block.BlockState.under")
 @contextmanager
-def flat_from_the_third(usual, self, condition, outer):
+def flat(usual, self, condition, outer):
     DEPTHS[self] = depth = DEPTHS.get(self, 0) + 1
     try:
         with usual(self, condition, outer if depth < 3 else None):
@@ -201,26 +199,18 @@ def flat_from_the_third(usual, self, condition, outer):
 
 
 CONTROL = [
-    instead("flat", BLOCKS, "forgets the outer branches of the third", "kernel_machine.block.BlockState.under",
-        around(flat_from_the_third)),
     instead("inclusive", REGIONS, "runs a loop for its stop too", "tile.operations.For.run",
         around(lambda usual, self, block, start, stop, step, *carried:
             usual(self, block, start, Array(stop.dtype, stop.values + np.sign(step.values)), step, *carried))),
     instead("down_through_the_stop", BLOCKS, "counts down to the stop too", "tile.operations.For.run",
         around(lambda usual, self, block, start, stop, step, *carried:
             usual(self, block, start, Array(stop.dtype, stop.values - (step.values < 0)), step, *carried))),
-    instead("of_the_first_warp", BLOCKS, "compares bounds in the first warp alone", "tile.operations._uniform",
-        around(of_the_first_warp)),
     instead("by_ones", REGIONS, "takes steps of one", "tile.operations.For.run",
         around(lambda usual, self, block, start, stop, step, *carried:
             usual(self, block, start, stop, Array(step.dtype, np.sign(step.values)), *carried))),
-    instead("forgetful", REGIONS, "carries nothing from turn to turn", "tile.operations.For.run", first_only),
-    instead("leaves_early", BLOCKS, "leaves a loop that is too long", "tile.operations.For.run", around(never_ending)),
     instead("no_step", BLOCKS, "does not see that a step is 0", "tile.operations.For.run",
         around(lambda usual, self, block, start, stop, step, *carried:
             usual(self, block, start, stop, step, *carried) if step.values[block.active][0] else carried)),
-    instead("by_the_first", REGIONS, "branches as the first lane does", "tile.operations.If.run", by_majority),
     instead("one_zero", BLOCKS, "takes the constant -0.0 for an earlier 0.0", "kernel_machine.lockstep.identity",
         lambda constant: constant),
-    instead("unmasked", REGIONS, "runs both sides of a branch in all lanes", "tile.operations.If.run", unmasked),
 ]  # fmt: skip
