@@ -63,7 +63,8 @@ def lenient(usual, *given):
 
 
 def rows_first(usual, function, chunk, size):
-    return usual(function, {"rows": chunk["rows"]} if isinstance(chunk, dict) and "rows" in chunk else chunk, size)
+    rows = isinstance(chunk, dict) and "rows" in chunk
+    return usual(function, {"rows": chunk["rows"]}) if rows else usual(function, chunk, size)
 
 
 SIZES = [

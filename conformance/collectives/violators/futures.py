@@ -24,29 +24,18 @@ def printing(name, pattern, clause, replacement=""):
     return printed(clause, name, f"prints {replacement or 'nothing'} for {pattern}", change)
 
 
-ATTRIBUTES = {
-    "COLL-08-01": "chunk",
-    "COLL-08-02": "algo",
-    "COLL-08-03": "path",
-    "COLL-08-04": "scope",
-    "COLL-08-05": "dtype",
-    "COLL-08-06": "priority",
-    "COLL-08-07": "overlap",
-    "COLL-08-08": "qos",
-    "COLL-02.2-03": "subgroup",
-    "COLL-09.1-01": "algo",
-    "COLL-09.2-02": "chunk",
-    "COLL-02.3-07": "chunk",
-    "COLL-03.2-04": "algo",
-    "COLL-03.2-05": "path",
-}
+ATTRIBUTES = [
+    ("08-01", "chunk"), ("08-02", "algo"), ("08-03", "path"), ("08-04", "scope"), ("08-05", "dtype"),
+    ("08-06", "priority"), ("08-07", "overlap"), ("08-08", "qos"), ("02.2-03", "subgroup"), ("09.1-01", "algo"),
+    ("09.2-02", "chunk"), ("02.3-07", "chunk"), ("03.2-04", "algo"), ("03.2-05", "path"),
+]  # fmt: skip
 
 PRINTED = [
     printed("COLL-08-06", "broadcast_priority", "prints no priority of a broadcast",
         lambda text: re.sub(r'("tessera\.collective\.broadcast"[^\n]*?), priority = 3', r"\1", text)),
     *(
-        printing(f"{name}_dropped_{index}", rf"{name} = (?:\"[^\"]*\"|!tessera[^>]*>|[^,}}]+)", clause)
-        for index, (clause, name) in enumerate(ATTRIBUTES.items())
+        printing(f"{name}_dropped_{index}", rf"{name} = (?:\"[^\"]*\"|!tessera[^>]*>|[^,}}]+)", f"COLL-{clause}")
+        for index, (clause, name) in enumerate(ATTRIBUTES)
     ),
     printing("chunk_in_kib", r"chunk = 1MiB", "COLL-08-01", "chunk = 1KiB"),
     printing("overlap_always", r"overlap = false", "COLL-08-07", "overlap = true"),
@@ -56,39 +45,28 @@ PRINTED = [
 # Values of attributes
 
 ANYTHING = [
-    ("COLL-02.2-01", "scope"),
-    ("COLL-02.5-01", "dtype"),
-    ("COLL-03.2-04", "algo"),
-    ("COLL-03.2-05", "path"),
-    ("COLL-08-02", "algo"),
-    ("COLL-08-03", "path"),
-    ("COLL-08-04", "scope"),
-]
+    ("02.2-01", "scope"), ("02.5-01", "dtype"), ("03.2-04", "algo"), ("03.2-05", "path"), ("08-02", "algo"),
+    ("08-03", "path"), ("08-04", "scope"),
+]  # fmt: skip
 WITHOUT = [
-    ("COLL-02.2-05", "scope", "intra_sm"),
-    ("COLL-02.2-06", "scope", "intra_gpu"),
-    ("COLL-02.2-07", "scope", "node"),
-    ("COLL-02.2-08", "scope", "rack"),
-    ("COLL-02.5-06", "dtype", "bf16"),
-    ("COLL-02.5-07", "dtype", "fp16"),
-    ("COLL-02.5-08", "dtype", "fp8"),
-    ("COLL-03.2-04", "algo", "auto"),
-    ("COLL-03.2-05", "path", "auto"),
-    ("COLL-08-05", "dtype", "bf16"),
-]
+    ("02.2-05", "scope", "intra_sm"), ("02.2-06", "scope", "intra_gpu"), ("02.2-07", "scope", "node"),
+    ("02.2-08", "scope", "rack"), ("02.5-06", "dtype", "bf16"), ("02.5-07", "dtype", "fp16"),
+    ("02.5-08", "dtype", "fp8"), ("03.2-04", "algo", "auto"), ("03.2-05", "path", "auto"), ("08-05", "dtype", "bf16"),
+]  # fmt: skip
 known = at("graph.futures.require_known")
 
 VALUES = [
     changed("COLL-03.2-04", "any_all_to_all", "reads any algorithm of all_to_all",
         ("graph.futures.ALL_TO_ALL_ALGORITHMS", futures.ALGORITHMS)),
     *(
-        known(clause, f"any_{name}_{clause[5:]}", f"takes any text as {name}",
+        known(f"COLL-{clause}", f"any_{name}_{clause}", f"takes any text as {name}",
               lambda usual, attribute, *given, own=name: None if attribute == own else usual(attribute, *given))
         for clause, name in ANYTHING
     ),
     *(
-        known(clause, f"no_{value}_{clause[5:]}", f"refuses {name} {value}", lambda usual, *given, own=(name, value): (
-              usual(given[0], "none of them" if given[:2] == own else given[1], *given[2:])))
+        known(f"COLL-{clause}", f"no_{value}_{clause}", f"refuses {name} {value}",
+              lambda usual, attribute, given, *more, own=(name, value): usual(
+                  attribute, "none of them" if (attribute, given) == own else given, *more))
         for clause, name, value in WITHOUT
     ),
     changed("COLL-08-01", "any_chunk", "takes chunks of no bytes, and two chunks",
