@@ -7,7 +7,7 @@ from tessera_reference.adapter import make, messages
 from tessera_reference.graph.composites import Dropout, DropoutMask, Normal, Uniform
 from tessera_reference.graph.term import Term, widened
 
-from .changes import around, breaks, changed, instead
+from .changes import breaks, changed, wrapped
 
 DRAWS = (Uniform, Normal, Dropout)
 
@@ -19,7 +19,7 @@ def cleaned(name, clause, description, clean):
         kept = clean(list(given.body.walk()), set(given.body.results))
         return usual(given) | {"operations": [messages._operation(operation) for operation in kept]}
 
-    return instead(name, clause, description, "adapter.language.function_message", around(function))
+    return wrapped(clause, name, description, "adapter.language.function_message", function)
 
 
 def without_unused(instructions, returned):
@@ -64,9 +64,9 @@ def first_part(usual):
 
 
 EFFECTS = [
-    instead("no_draw_of_rate_0", "LANG-04-06", "draws nothing where nothing is dropped",
+    wrapped("LANG-04-06", "no_draw_of_rate_0", "draws nothing where nothing is dropped",
         "graph.composites.Dropout.decompose",
-        around(lambda usual, self, build, x: x if self.rate == 0 else usual(self, build, x))),
+        lambda usual, self, build, x: x if self.rate == 0 else usual(self, build, x)),
     cleaned("unused_draws_left_out", "LANG-04-06", "leaves out draws that nobody uses", without_unused),
     cleaned("equal_draws_merged", "LANG-04-06", "takes equal draws for one", without_twins(*DRAWS)),
     replaced("LANG-04-06", "says that draws have no effect", make, ("graph.composites.Draw.effects", frozenset()),

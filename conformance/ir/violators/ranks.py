@@ -17,7 +17,7 @@ from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD
 
-from .changes import answers, around, breaks, instead
+from .changes import answers, around, breaks, wrapped
 
 
 def given(name, clause, description, owner, change):
@@ -26,7 +26,7 @@ def given(name, clause, description, owner, change):
     def combine(usual, self, contributions):
         return change(self, contributions, usual(self, contributions))
 
-    return instead(name, clause, description, f"graph.collectives.{owner}.combine", around(combine))
+    return wrapped(clause, name, description, f"graph.collectives.{owner}.combine", combine)
 
 
 def parts_backwards(self, brought, results):
@@ -65,7 +65,7 @@ def reducing(name, clause, description, combine):
         with np.errstate(all="ignore"):
             return combine(contributions) if op == "sum" else usual(op, contributions)
 
-    return instead(name, clause, description, "graph.collectives.reduced", around(reduced))
+    return wrapped(clause, name, description, "graph.collectives.reduced", reduced)
 
 
 def stacked(contributions):
@@ -88,16 +88,16 @@ def saturated_sums(usual, op, contributions, tree=None):
 
 
 ARITHMETIC = [
-    instead("back_the_same_way", "LANG-05.5-01", "sends the gradient of an all-to-all on as the operand",
-        "graph.collectives.AllToAll.adjoint", around(lambda usual, self, at, build: usual(self
-            if self.x.rank < 2 else replace(self, split=1 - self.split, concat=1 - self.concat), at, build))),
+    wrapped("LANG-05.5-01", "back_the_same_way", "sends the gradient of an all-to-all on as the operand",
+        "graph.collectives.AllToAll.adjoint", lambda usual, self, at, build:
+        usual(self if self.x.rank < 2 else replace(self, split=1 - self.split, concat=1 - self.concat), at, build)),
     reducing("fold", "LANG-09-06", "adds from the first rank to the last",
         lambda brought: reductions.sum(stacked(brought), 0, tree=FOLD)),
     reducing("narrow_nodes", "LANG-09-06", "rounds at every rank", rounded_at_nodes),
-    instead("gradient_of_two_dimensions", "LANG-05.5-01",
+    wrapped("LANG-05.5-01", "gradient_of_two_dimensions",
         "gathers the gradient of a part of a third dimension along the first",
         "graph.collectives.ReduceScatter.adjoint",
-        around(lambda usual, self, at, build: usual(replace(self, dim=self.dim % 2), at, build))),
+        lambda usual, self, at, build: usual(replace(self, dim=self.dim % 2), at, build)),
 ]  # fmt: skip
 
 

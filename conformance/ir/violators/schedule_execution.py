@@ -5,7 +5,7 @@ from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.schedule.operations import Fuse
 
-from .changes import around, breaks, instead
+from .changes import breaks, instead, wrapped
 
 
 @breaks("LANG-06.3-01", "takes one extent for the other", "schedule.execution.Grid.tiles")
@@ -43,19 +43,19 @@ def _of_the_first_batch(usual, self, values, covered):
 
 
 VALUES = [
-    instead("stale", "LANG-04-11", "computes with what was loaded for the step before", "schedule.execution.Ring.read",
-        around(lambda usual, self, step, shape: usual(self, max(step - 1, 0), shape))),
-    instead("last_step", "LANG-06.1-03", "forgets the last step of a deep pipeline", "schedule.execution.pipelined",
-        around(lambda usual, steps, depth, stage, compute:
-            usual(steps - 1 if steps > depth > 1 else steps, depth, stage, compute))),
-    instead("padding", "LANG-06.3-01", "leaves in a buffer what a tail does not fill", "schedule.execution.Ring.fill",
-        around(lambda usual, self, step, tile, padding=None: usual(self, step, tile, None))),
-    instead("one_batch_dimension", "LANG-06.2-01",
+    wrapped("LANG-04-11", "stale", "computes with what was loaded for the step before", "schedule.execution.Ring.read",
+        lambda usual, self, step, shape: usual(self, max(step - 1, 0), shape)),
+    wrapped("LANG-06.1-03", "last_step", "forgets the last step of a deep pipeline", "schedule.execution.pipelined",
+        lambda usual, steps, depth, stage, compute:
+        usual(steps - 1 if steps > depth > 1 else steps, depth, stage, compute)),
+    wrapped("LANG-06.3-01", "padding", "leaves in a buffer what a tail does not fill", "schedule.execution.Ring.fill",
+        lambda usual, self, step, tile, padding=None: usual(self, step, tile, None)),
+    wrapped("LANG-06.2-01", "one_batch_dimension",
         "takes the operands of a batch of two dimensions by the second alone", "schedule.execution.Contraction.tile",
-        around(_of_one_batch_dimension)),
-    instead("of_the_first_batch", "LANG-08.2-01",
+        _of_one_batch_dimension),
+    wrapped("LANG-08.2-01", "of_the_first_batch",
         "takes the first matrix of an operand that broadcasts along an outer axis", "schedule.execution.Grid.part",
-        around(_of_the_first_batch)),
+        _of_the_first_batch),
     instead("reordered", "LANG-06.1-05", "reorders elements with their layout", "graph.constant.LayoutCast.execute",
         lambda self, x, env: x if self.to != "col_major" else Array(x.dtype, x.values.T.reshape(x.shape))),
     instead("back_to_front", "LANG-06.3-02", "copies the columns of a blocked layout back to front",

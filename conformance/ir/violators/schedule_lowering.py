@@ -7,7 +7,7 @@ from tessera_reference.ir.types import Tensor
 from tessera_reference.schedule import lowering
 from tessera_reference.schedule.operations import Pipeline, Prefetch, Tile
 
-from .changes import answers, around, breaks, instead
+from .changes import answers, breaks, instead, wrapped
 
 
 def choosing(name, clause, description, **changed):
@@ -33,7 +33,7 @@ def putting(name, clause, description, about, **changed):
         changes = {key: value(attributes[key]) for key, value in changed.items() if attributes.get(key) is not None}
         return usual(self, at, operation, *arguments, **attributes | (changes if operation is about else {}))
 
-    return instead(name, clause, description, "schedule.lowering.Scheduling._put", around(put))
+    return wrapped(clause, name, description, "schedule.lowering.Scheduling._put", put)
 
 
 def unfused(usual, self, *, target="sm_90", schedule=None, **request):
@@ -69,19 +69,16 @@ ASKED_FOR = [
     putting("no_double_buffer", "LANG-13.1-08", "never has two buffers take turns", Pipeline,
         double_buffer=lambda given: False),
     putting("align_16", "LANG-06.1-04", "aligns everything to 16 bytes", Prefetch, align=lambda align: 16),
-]  # fmt: skip
-
-DIRECTED = [
     undirected("tile_directives", "LANG-06.1-01", "does not follow tile directives", "tile"),
     undirected("pipeline_directives", "LANG-06.1-03", "does not follow pipeline directives", "pipeline"),
     undirected("fuse_directives", "LANG-06.1-02", "does not follow fuse directives", "fuse"),
-]
+]  # fmt: skip
 
 ORDER = [
     instead("draws_in_branches_move", "LANG-08.2-01", "moves draws in branches behind others",
         "schedule.fusion.has_effects",
         lambda instruction: bool(instruction.operation.effects or instruction.operation.calls)),
-    instead("draws_of_calls_move", "LANG-08.2-01", "moves draws of called functions behind others",
+    wrapped("LANG-08.2-01", "draws_of_calls_move", "moves draws of called functions behind others",
         "schedule.fusion.has_effects",
-        around(lambda usual, instruction: not instruction.operation.calls and usual(instruction))),
+        lambda usual, instruction: not instruction.operation.calls and usual(instruction)),
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from tessera_reference.adapter import make
 from tessera_reference.ir.targets import TARGETS
 from tessera_reference.schedule.nests import buffers
 
-from .changes import around, instead
+from .changes import around, instead, wrapped
 from .verifiers_of_text import misreads, overlooks, turns_down
 
 
@@ -21,9 +21,9 @@ TILES = [
         usual(position, size, extent, pad) if not isinstance(extent, int) or size < extent else None),
     covering("any_k", "does not compare k with what is summed over",
         lambda usual, position, size, extent, pad: usual(position, size, extent, pad) if position < 2 else None),
-    instead("everything_padded", "LANG-06.3-01", "pads with one number what a size divides too",
+    wrapped("LANG-06.3-01", "everything_padded", "pads with one number what a size divides too",
         "schedule.operations.padding_of",
-        around(lambda usual, pad, *place: pad if isinstance(pad, int) else usual(pad, *place))),
+        lambda usual, pad, *place: pad if isinstance(pad, int) else usual(pad, *place)),
     overlooks("negative_behind_zero", "LANG-06.3-01", "that a later number of a padding is negative",
         r"pad is \((0, )+-"),
     overlooks("empty_tiles", "LANG-06.3-01", "that a tile has no extent", r"\b[mnk] is (0|-\d+)"),
@@ -50,9 +50,8 @@ PIPELINES = [
 ]  # fmt: skip
 
 PREFETCHES = [
-    instead("alignments_of_shared_memory", "LANG-06.1-04", "takes any alignment in global memory",
-        "schedule.operations.Prefetch.check",
-        around(lambda usual, self: usual(self) if self.scope != "global" else None)),
+    wrapped("LANG-06.1-04", "alignments_of_shared_memory", "takes any alignment in global memory",
+        "schedule.operations.Prefetch.check", lambda usual, self: usual(self) if self.scope != "global" else None),
     turns_down("shared_only", "LANG-06.2-02", "prefetches to global memory", 'scope = "global"'),
     overlooks("odd_alignments", "LANG-06.1-04", "that an alignment is no power of two", r"align is (24|48|17|127)\b"),
     overlooks("small_alignments", "LANG-06.1-04", "that an alignment is below 16", r"align is (8|1|0|-16)\b"),
@@ -60,16 +59,15 @@ PREFETCHES = [
 ]  # fmt: skip
 
 RESOURCES = [
-    instead("first_operand", "LANG-06.2-03", "counts shared memory of the first operand alone of other operations",
-        "schedule.nests.shared_bytes",
-        around(lambda usual, nest: usual(nest) if nest.lead.operation.short_name == "matmul" else sum(size
-            for value, size in buffers(nest) if value is nest.lead.operands[0]))),
+    wrapped("LANG-06.2-03", "first_operand", "counts shared memory of the first operand alone of other operations",
+        "schedule.nests.shared_bytes", lambda usual, nest: usual(nest) if nest.lead.operation.short_name == "matmul"
+        else sum(size for value, size in buffers(nest) if value is nest.lead.operands[0])),
     instead("without_addends", "LANG-06.2-03", "counts no shared memory of operations behind a product",
         "schedule.nests.shared_bytes",
         lambda nest: sum(size for value, size in buffers(nest) if value in nest.lead.operands)),
     instead("registers", "LANG-11-09", "counts no registers", "schedule.nests.registers", lambda *ignored: 0),
-    instead("one_target", "LANG-11-08", "knows one target only", "schedule.nests.Legality.__init__",
-        around(lambda usual, self, function, target: usual(self, function, TARGETS["sm_90"]))),
+    wrapped("LANG-11-08", "one_target", "knows one target only", "schedule.nests.Legality.__init__",
+        lambda usual, self, function, target: usual(self, function, TARGETS["sm_90"])),
 ]  # fmt: skip
 
 DEPENDENCES = [

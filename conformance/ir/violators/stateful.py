@@ -8,7 +8,7 @@ from tessera_reference.adapter import make
 from tessera_reference.graph.composites import AdamW, BatchNorm, Sgd
 from tessera_reference.graph.term import Term, widened
 
-from .changes import around, breaks, changed, instead
+from .changes import around, breaks, changed, instead, wrapped
 from .random_operations import cleaned, without_twins
 
 NORM, OPTIMIZER = "LANG-04-07", "LANG-04-08"
@@ -130,8 +130,8 @@ STEPS = [
 ]
 
 RESULTS = [
-    instead("any_v", "LANG-02-04", "takes second moments of any shape", "graph.composites.require_like",
-        around(lambda usual, name, *others, **options: usual(name, *others, **options) if name != "v" else None)),
+    wrapped("LANG-02-04", "any_v", "takes second moments of any shape", "graph.composites.require_like",
+        lambda usual, name, *others, **options: usual(name, *others, **options) if name != "v" else None),
     instead("always_the_first", OPTIMIZER, "gives the first result whichever is asked for",
         "graph.composites.Stateful._taken", lambda self, results: results if self.only is None else results[:1]),
 ]  # fmt: skip

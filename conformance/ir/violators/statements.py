@@ -5,7 +5,7 @@ from dataclasses import replace
 from tessera_reference.graph.control import Assert, If
 from tessera_reference.language import syntax
 
-from .changes import around, breaks, instead
+from .changes import breaks, instead, wrapped
 from .control_flow import both_branches, exchanged, runs
 from .language_syntax import refuses, rewrites
 
@@ -35,9 +35,9 @@ def depth_of(scope):
 
 
 ASSIGNMENTS = [
-    instead("not_from_deep", "LANG-02.3-19", "forgets what is assigned three blocks deep",
+    wrapped("LANG-02.3-19", "not_from_deep", "forgets what is assigned three blocks deep",
         "language.scope.Scope.outside",
-        around(lambda usual, self, name: self.parent.find(name) if depth_of(self) > 2 else usual(self, name))),
+        lambda usual, self, name: self.parent.find(name) if depth_of(self) > 2 else usual(self, name)),
     instead("untyped_literals", "LANG-02.3-19", "types an assigned literal by itself", "language.statements.dtype_of",
         lambda type_: None),
     rewrites("walrus", "LANG-02.3-19", "takes := for an assignment", r"(\b\w+) := ", r"\1 = "),
@@ -50,13 +50,13 @@ def _returned_exchanged(usual, self, *arguments):
 
 
 OPERATIONS = [
-    instead("returned_exchanged", "LANG-02.3-28", "exchanges the last two of several returned values",
-        "language.modules.FunctionLowering._returned_values", around(_returned_exchanged)),
+    wrapped("LANG-02.3-28", "returned_exchanged", "exchanges the last two of several returned values",
+        "language.modules.FunctionLowering._returned_values", _returned_exchanged),
     rewrites("any_expression", "LANG-02.3-21", "takes any expression as a statement",
         r"(?m)^    (?!return)-?\w+(?: \+ \w+|\[\d\])?;$", ""),
-    instead("unexecuted", "LANG-02.3-21", "does not execute a func that is called as a statement",
+    wrapped("LANG-02.3-21", "unexecuted", "does not execute a func that is called as a statement",
         "language.statements.Statements._call",
-        around(lambda usual, self, call, first: usual(self, call, first) if len(call.callee) > 1 else None)),
+        lambda usual, self, call, first: usual(self, call, first) if len(call.callee) > 1 else None),
 ]  # fmt: skip
 
 
@@ -77,16 +77,13 @@ def early(usual, self, block, arguments, frame):
     return usual(self, replace(block, instructions=tuple(ordered)), arguments, frame)
 
 
-ORDERS = [
-    instead("late", "LANG-04-10", "checks assertions at the end of their block", "graph.interpreter.Interpreter.block",
-        around(_late)),
-    refuses("no_labels", "LANG-02.3-45", "has no string in a barrier", r'barrier\("'),
-]  # fmt: skip
-
 ASSERTIONS = [
-    instead("shallow", "LANG-02.3-46", "leaves out the assertions of blocks in blocks",
-        "language.statements.Statements._statement", around(lambda usual, self, statement, first: None
-            if depth_of(self.scope) > 1 and isinstance(statement, syntax.Assert) else usual(self, statement, first))),
+    wrapped("LANG-04-10", "late", "checks assertions at the end of their block", "graph.interpreter.Interpreter.block",
+        _late),
+    refuses("no_labels", "LANG-02.3-45", "has no string in a barrier", r'barrier\("'),
+    wrapped("LANG-02.3-46", "shallow", "leaves out the assertions of blocks in blocks",
+        "language.statements.Statements._statement", lambda usual, self, statement, first:
+        None if depth_of(self.scope) > 1 and isinstance(statement, syntax.Assert) else usual(self, statement, first)),
     instead("silent", "LANG-02.3-46", "does not tell the string of an assertion",
         "graph.control.AssertionFailed.__str__", lambda self: "assertion failed"),
     runs("eager", "LANG-02.3-46", "checks the assertions of a block that is not taken", If, both_branches),

@@ -10,7 +10,7 @@ from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target_ir.operations import llvm, vendors
 from tessera_reference.target_ir.operations import memory as addresses
 
-from .changes import around, breaks, instead, nothing
+from .changes import around, breaks, instead, nothing, wrapped
 from .numerics import flushed
 
 MMA, LDMATRIX, COPY, BAR, SHFL = (f"LANG-08.2-{number:02}" for number in range(5, 10))
@@ -28,7 +28,7 @@ def holding(name, clause, description, vendor, of, change):
         vars(made).update({"rows": found.rows, "columns": found.columns} | {of: change(getattr(found, of))})
         return made
 
-    return instead(name, clause, description, f"target_ir.operations.vendors.{vendor}", around(spread))
+    return wrapped(clause, name, description, f"target_ir.operations.vendors.{vendor}", spread)
 
 
 def halves(of):
@@ -48,10 +48,9 @@ def last_matrix_first(usual, count, transpose):
 
 
 MATRICES = [
-    instead("not_transposed", LDMATRIX, "never transposes", "target_ir.operations.vendors.ldmatrix",
-        around(lambda usual, count, transpose: usual(count, False))),
-    instead("reversed", LDMATRIX, "reverses the matrices", "target_ir.operations.vendors.ldmatrix",
-        around(last_matrix_first)),
+    wrapped(LDMATRIX, "not_transposed", "never transposes", "target_ir.operations.vendors.ldmatrix",
+        lambda usual, count, transpose: usual(count, False)),
+    wrapped(LDMATRIX, "reversed", "reverses the matrices", "target_ir.operations.vendors.ldmatrix", last_matrix_first),
     instead("rows_anywhere", "LANG-16-06", "loads matrices from any address",
         "kernel_machine.block.BlockState.require_aligned", nothing),
 ]  # fmt: skip
@@ -96,7 +95,7 @@ def converting(name, description, mnemonic, change):
     def run(usual, self, block, x):
         return change(x, self.to) if self.name.removeprefix("llvm.") == mnemonic else usual(self, block, x)
 
-    return instead(name, LLVM, description, "target_ir.operations.llvm.Cast.run", around(run))
+    return wrapped(LLVM, name, description, "target_ir.operations.llvm.Cast.run", run)
 
 
 @breaks(LLVM, "takes true for 1 where signs count", "target_ir.operations.llvm.Comparison.run")
@@ -147,12 +146,11 @@ def low_words(usual, block, values, sources, mask=None):
 
 EXCHANGES = [
     instead("inactive_shfl", SHFL, "reads lanes that are not active", "kernel_machine.block.exchanged", inactive_too),
-    instead("low_words_of_shfl", SHFL, "exchanges 32 bits of 64", "target_ir.operations.vendors.shuffled",
-        around(low_words)),
+    wrapped(SHFL, "low_words_of_shfl", "exchanges 32 bits of 64", "target_ir.operations.vendors.shuffled", low_words),
     instead("inactive_permutation", SWIZZLE, "reads lanes that are not active",
         "target_ir.operations.vendors.exchanged", inactive_too),
-    instead("low_words_of_permutation", SWIZZLE, "exchanges 32 bits of 64", "target_ir.operations.vendors.exchanged",
-        around(low_words)),
+    wrapped(SWIZZLE, "low_words_of_permutation", "exchanges 32 bits of 64", "target_ir.operations.vendors.exchanged",
+        low_words),
 ]  # fmt: skip
 
 
@@ -181,7 +179,7 @@ def turned(name, clause, description, quantity):
             return usual(self, block)
         return usual(type("Other", (type(self),), {"axis": 2 - self.axis})(), block)
 
-    return instead(name, clause, description, "target_ir.operations.vendors.Register.run", around(run))
+    return wrapped(clause, name, description, "target_ir.operations.vendors.Register.run", run)
 
 
 @breaks("LANG-08-01", "rounds quotients down", "target_ir.operations.llvm.SDiv.run")
@@ -197,15 +195,15 @@ ENTRIES = [
     instead("bytes_for_elements", "LANG-08.1-02", "counts addresses in bytes",
         "target_ir.operations.memory.GetElementPtr.run",
         lambda self, block, base, index: addresses.moved(block, base, index.values.astype(np.int64))),
-    instead("only_upwards", "LANG-08-01", "does not count down", "tile.operations.For.run",
-        around(lambda usual, self, block, start, stop, step, *carried:
-            carried if int(step.values.flat[0]) < 0 else usual(self, block, start, stop, step, *carried))),
+    wrapped("LANG-08-01", "only_upwards", "does not count down", "tile.operations.For.run",
+        lambda usual, self, block, start, stop, step, *carried:
+        carried if int(step.values.flat[0]) < 0 else usual(self, block, start, stop, step, *carried)),
     replaced("LANG-08-01", "lets accesses leave a buffer", make,
         ("kernel_machine.block.BlockState.require_within", nothing), ("kernel_machine.block.BlockState.load",
             lambda self, memory, at: memory.values.reshape(-1)[np.clip(at, 0, memory.size - 1)]), name="unbounded"),
-    instead("pointers_of_one_side", "LANG-08-01", "has the pointers of the first side in all lanes",
+    wrapped("LANG-08-01", "pointers_of_one_side", "has the pointers of the first side in all lanes",
         "target_ir.operations.memory.Address.merged",
-        around(lambda usual, one, condition, other: usual(one, condition | True, other))),
+        lambda usual, one, condition, other: usual(one, condition | True, other)),
 ]  # fmt: skip
 
 
@@ -223,10 +221,9 @@ def each_once(self, block, vector):
 
 
 LANES = [
-    instead("ordered_only", "LANG-08-01", "finds NaN not unequal", "target_ir.operations.llvm.Comparison.run",
-        around(lambda usual, self, block, a, b:
-            Array(llvm.BOOL, np.asarray((a.values < b.values) | (a.values > b.values)))
-            if self.predicate == "une" else usual(self, block, a, b))),
+    wrapped("LANG-08-01", "ordered_only", "finds NaN not unequal", "target_ir.operations.llvm.Comparison.run",
+        lambda usual, self, block, a, b: Array(llvm.BOOL, np.asarray((a.values < b.values) | (a.values > b.values)))
+        if self.predicate == "une" else usual(self, block, a, b)),
     instead("each_once", "LANG-08-01", "shuffles a vector by masks of different positions alone",
         "target_ir.operations.memory.ShuffleVector.run", each_once),
 ]  # fmt: skip

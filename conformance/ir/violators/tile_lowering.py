@@ -13,7 +13,7 @@ from tessera_reference.target_ir.lowering.scalars import Pair
 from tessera_reference.target_ir.operations import llvm
 from tessera_reference.tile.lowering import maps
 
-from .changes import answers, around, breaks, instead
+from .changes import answers, around, breaks, instead, wrapped
 
 BLOCKS, STAGES = "LANG-08.2-03", "LANG-08.2-04"
 
@@ -33,7 +33,7 @@ def tiles(name, clause, description, **changes):
 
 def scalar(name, description, function, change):
     """Return a violation that lowers scalars differently, by a function that takes the right one first."""
-    return instead(name, "LANG-08.2-01", description, f"target_ir.lowering.scalars.{function}", around(change))
+    return wrapped("LANG-08.2-01", name, description, f"target_ir.lowering.scalars.{function}", change)
 
 
 @breaks("LANG-08.2-01", "loses gradients through a branch within a branch when lowered", "schedule.lowering.used_by")
@@ -110,9 +110,9 @@ ELEMENTS = [
         moving(Concat, lambda usual, operation, instruction, at, kernel:
             usual(operation, replace(instruction, operands=(*instruction.operands[:3],
             *[instruction.operands[2]] * len(instruction.operands[3:]))), at, kernel))),
-    instead("dense_pairs", "LANG-08.2-01", "assigns to elements between those of a step of 2",
-        "tile.lowering.elements._within", around(lambda usual, ahead, count, step:
-            usual(ahead, count, step) if step != 2 else usual(ahead, 2 * count - 1, 1))),
+    wrapped("LANG-08.2-01", "dense_pairs", "assigns to elements between those of a step of 2",
+        "tile.lowering.elements._within",
+        lambda usual, ahead, count, step: usual(ahead, count, step) if step != 2 else usual(ahead, 2 * count - 1, 1)),
     instead("cast_real_parts", "LANG-08.2-01", "casts the real parts of complex numbers when lowered",
         "target_ir.lowering.scalars.ON_COMPLEX", scalars.ON_COMPLEX | {"cast": lambda body, operation, x:
             CAST(body, operation, x.real if isinstance(x, Pair) else x)}),
@@ -128,17 +128,17 @@ ELEMENTS = [
     scalar("true_is_two", "casts true to 2.0 when lowered", "_of_truth", true_is_two),
     scalar("lowest_bit", "casts the last bit of integers to bool when lowered", "truth", lowest_bit),
     scalar("nan_is_false", "casts NaN to false when lowered", "truth", nan_is_false),
-    instead("stretched_from_the_corner", "LANG-08.2-01",
+    wrapped("LANG-08.2-01", "stretched_from_the_corner",
         "reads staged operands that broadcast from the corner of the result's tile",
-        "tile.lowering.maps.stage_elements", around(read_from_the_corner)),
+        "tile.lowering.maps.stage_elements", read_from_the_corner),
 ]  # fmt: skip
 
 GRADIENTS = [
     instead("gradients_on_the_host", BLOCKS, "leaves gradients to the host", "schedule.lowering.without_gradients",
         lambda module: module),
-    instead("gradients_at_once", "LANG-08.2-01", "adds the uses within a composite one by one",
-        "schedule.lowering._flat", around(lambda usual, module, instruction:
-            list(expansion(instruction, Names())) if is_expandable(instruction) else list(usual(module, instruction)))),
+    wrapped("LANG-08.2-01", "gradients_at_once", "adds the uses within a composite one by one",
+        "schedule.lowering._flat", lambda usual, module, instruction:
+        list(expansion(instruction, Names())) if is_expandable(instruction) else list(usual(module, instruction))),
 ]  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def covering(name, clause, description, change):
         found = usual(kernel, shape, tile, matrices)
         return replace(found, extents=change(found.extents, kernel, shape, tile))
 
-    return instead(name, clause, description, "tile.lowering.maps.Grid.of", around(of))
+    return wrapped(clause, name, description, "tile.lowering.maps.Grid.of", of)
 
 
 @breaks(BLOCKS, "bounds rows of a tail only", "tile.lowering.contractions.Contraction.inside")
@@ -193,9 +193,9 @@ def last_tile_left_out(usual, kernel, steps, depth, fill, compute, carried):
 
 
 STAGING = [
-    instead("last_tile_left_out", "LANG-08.2-01",
+    wrapped("LANG-08.2-01", "last_tile_left_out",
         "copies the tile before the last for it where a pipeline has more than three stages",
-        "tile.lowering.contractions.pipelined", around(last_tile_left_out)),
-    instead("stale_buffer", STAGES, "fills one buffer of a ring", "tile.lowering.maps.Stage.fill",
-        around(lambda usual, self, slot, batch, row, column: usual(self, self.kernel.index(0), batch, row, column))),
+        "tile.lowering.contractions.pipelined", last_tile_left_out),
+    wrapped(STAGES, "stale_buffer", "fills one buffer of a ring", "tile.lowering.maps.Stage.fill",
+        lambda usual, self, slot, batch, row, column: usual(self, self.kernel.index(0), batch, row, column)),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.tile import fragments
 
-from .changes import around, breaks, instead
+from .changes import around, breaks, instead, wrapped
 
 MMA, LOADING, FRAGMENTS, ALIGNED = "LANG-07.2-03", "LANG-07.2-02", "LANG-07.1-01", "LANG-07.3-01"
 SPACES = "LANG-08.3-01"
@@ -64,7 +64,7 @@ def loads(name, clause, description, **fields):
     def run(usual, self, *operands):
         return usual(replace(self, **{name: value(self) for name, value in fields.items()}), *operands)
 
-    return instead(name, clause, description, "tile.fragments.LoadMatrix.run", around(run))
+    return wrapped(clause, name, description, "tile.fragments.LoadMatrix.run", run)
 
 
 @breaks(FRAGMENTS, "has one corner for all warps", "tile.fragments.by_warp")
@@ -103,9 +103,9 @@ OF_EIGHT = around(lambda usual, block, memory, corners, alignment: usual(block, 
 
 READING = [
     loads("always_transposed", LOADING, "transposes always", transpose=lambda self: True),
-    instead("corner_transposed", LOADING, "transposes the corner too", "tile.fragments.LoadMatrix.run",
-        around(lambda usual, self, block, memory, *indices:
-            usual(self, block, memory, *(indices[::-1] if self.transpose else indices)))),
+    wrapped(LOADING, "corner_transposed", "transposes the corner too", "tile.fragments.LoadMatrix.run",
+        lambda usual, self, block, memory, *indices:
+        usual(self, block, memory, *(indices[::-1] if self.transpose else indices))),
     loads("no_stride", LOADING, "takes rows to be as long as those in memory",
         stride=lambda self: self.memory.shape[-1]),
     instead("of_eight", ALIGNED, "aligns matrices to 8 bytes", "tile.fragments.require_aligned", OF_EIGHT),

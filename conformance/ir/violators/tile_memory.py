@@ -5,7 +5,7 @@ import numpy as np
 from tessera_reference.kernel_machine.storage import SharedStorage, Uninitialised
 from tessera_reference.numerics.array import Array
 
-from .changes import around, breaks, instead
+from .changes import breaks, instead, wrapped
 
 MEMREF, SHARED, SPACES = "LANG-07.1-02", "LANG-07.2-01", "LANG-08.3-01"
 OFFSETS = "kernel_machine.block.BlockState.offsets"
@@ -73,17 +73,14 @@ def indexed(name, clause, description, change):
         at = (Array(index.dtype, change(memory, index.values, extent).astype(np.int32)) for index, extent in pairs)
         return usual(self, memory, tuple(at))
 
-    return instead(name, clause, description, OFFSETS, around(offsets))
+    return wrapped(clause, name, description, OFFSETS, offsets)
 
 
-PLACES = [
+MEMORY = [
     indexed("off_by_one_shared", SHARED, "is off by one at the end of shared memory", lambda memory, index, extent:
         np.where((index == extent) & isinstance(memory, SharedStorage), extent - 1, index)),
     indexed("from_the_end", SPACES, "counts a negative index from the end",
         lambda memory, index, extent: np.where(index < 0, index + extent, index)),
-]  # fmt: skip
-
-CONTENTS = [
     instead("unwritten_results", SPACES, "hands back buffers that it never filled",
         "kernel_machine.storage.GlobalStorage.require_written", kept),
     instead("kept_for_the_next", SHARED, "keeps shared memory from block to block",

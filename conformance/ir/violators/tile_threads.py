@@ -11,7 +11,7 @@ from tessera_reference.kernel_machine import block as exchange
 from tessera_reference.kernel_machine.storage import EarlyRead, PartialBarrier, Race
 from tessera_reference.numerics.array import Array
 
-from .changes import around, breaks, instead, nothing
+from .changes import around, breaks, instead, nothing, wrapped
 
 BARRIER, SCOPE, SHUFFLE, COPY = "LANG-07.2-05", "LANG-08.3-02", "LANG-07.2-06", "LANG-07.2-04"
 BLOCKS, REGIONS = "LANG-08.2-03", "LANG-01-06"
@@ -88,13 +88,10 @@ def last_of_the_blocks(usual, self, at, mine):
     self.first_seen[at] = mine
 
 
-MEETING = [
+THREADS = [
     instead("dropped_barrier", BARRIER, "drops barriers", "kernel_machine.block.BlockState.barrier",
         lambda self: self.copies.barrier()),
     replaced(SCOPE, "takes lanes of a warp to be in step", make, *unseen(Race, unless=in_two_warps), name="in_step"),
-]  # fmt: skip
-
-PLACES = [
     instead("axes_turned", "LANG-08.1-07", "counts blocks along z for x", "tile.operations.AlongAxis.position",
         property(lambda self: "zyx".index(self.axis))),
     instead("lanes_of_32", SHUFFLE, "has 32 lanes in every warp", "tile.operations.LaneId.run",
@@ -115,9 +112,9 @@ def shuffles(name, description, source):
 SHUFFLING = [
     shuffles("narrow", "shuffles in warps of 32", lambda i, d, w: np.where(i % 32 + d < 32, i + d, i) % w),
     shuffles("last_lane", "reads the last lane beyond the end", lambda i, d, w: np.minimum(i + d, w - 1)),
-    instead("low_mask", SHUFFLE, "reads 32 bits of a mask", "kernel_machine.block.exchanged",
-        around(lambda usual, block, values, sources, mask=None:
-            usual(block, values, sources, None if mask is None else (mask & 0xFFFFFFFF) * (1 + (1 << 32))))),
+    wrapped(SHUFFLE, "low_mask", "reads 32 bits of a mask", "kernel_machine.block.exchanged",
+        lambda usual, block, values, sources, mask=None:
+        usual(block, values, sources, None if mask is None else (mask & 0xFFFFFFFF) * (1 + (1 << 32)))),
 ]  # fmt: skip
 
 
@@ -199,18 +196,18 @@ def flat(usual, self, condition, outer):
 
 
 CONTROL = [
-    instead("inclusive", REGIONS, "runs a loop for its stop too", "tile.operations.For.run",
-        around(lambda usual, self, block, start, stop, step, *carried:
-            usual(self, block, start, Array(stop.dtype, stop.values + np.sign(step.values)), step, *carried))),
-    instead("down_through_the_stop", BLOCKS, "counts down to the stop too", "tile.operations.For.run",
-        around(lambda usual, self, block, start, stop, step, *carried:
-            usual(self, block, start, Array(stop.dtype, stop.values - (step.values < 0)), step, *carried))),
-    instead("by_ones", REGIONS, "takes steps of one", "tile.operations.For.run",
-        around(lambda usual, self, block, start, stop, step, *carried:
-            usual(self, block, start, stop, Array(step.dtype, np.sign(step.values)), *carried))),
-    instead("no_step", BLOCKS, "does not see that a step is 0", "tile.operations.For.run",
-        around(lambda usual, self, block, start, stop, step, *carried:
-            usual(self, block, start, stop, step, *carried) if step.values[block.active][0] else carried)),
+    wrapped(REGIONS, "inclusive", "runs a loop for its stop too", "tile.operations.For.run",
+        lambda usual, self, block, start, stop, step, *carried:
+        usual(self, block, start, Array(stop.dtype, stop.values + np.sign(step.values)), step, *carried)),
+    wrapped(BLOCKS, "down_through_the_stop", "counts down to the stop too", "tile.operations.For.run",
+        lambda usual, self, block, start, stop, step, *carried:
+        usual(self, block, start, Array(stop.dtype, stop.values - (step.values < 0)), step, *carried)),
+    wrapped(REGIONS, "by_ones", "takes steps of one", "tile.operations.For.run",
+        lambda usual, self, block, start, stop, step, *carried:
+        usual(self, block, start, stop, Array(step.dtype, np.sign(step.values)), *carried)),
+    wrapped(BLOCKS, "no_step", "does not see that a step is 0", "tile.operations.For.run",
+        lambda usual, self, block, start, stop, step, *carried:
+        usual(self, block, start, stop, step, *carried) if step.values[block.active][0] else carried),
     instead("one_zero", BLOCKS, "takes the constant -0.0 for an earlier 0.0", "kernel_machine.lockstep.identity",
         lambda constant: constant),
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from math import prod
 from tessera_reference.ir.targets import TARGETS, MmaShape
 from tessera_reference.tile.operations import SharedAlloc
 
-from .changes import around, instead, nothing
+from .changes import instead, nothing, wrapped
 from .verifiers_of_text import misreads, overlooks, turns_down
 
 TYPES = [
@@ -78,11 +78,11 @@ TARGET = [
         nothing),
     instead("any_rows", "LANG-03.3-03", "takes rows of any length", "tile.fragments.ALIGNMENT", 1),
     instead("rows_of_32", "LANG-11-14", "aligns rows of matrices to 32 bytes", "tile.fragments.ALIGNMENT", 32),
-    instead("off_by_one", "LANG-07.3-03", "lets a byte more pass than a block has", "tile.verifier._verify_shared_size",
-        around(lambda usual, function, target: usual(function, replace(target, shared_bytes=target.shared_bytes + 1)))),
-    instead("of_one_target", "LANG-07.3-03", "takes every target to have the memory of one",
-        "tile.verifier._verify_shared_size", around(lambda usual, function, target:
-            usual(function, replace(target, shared_bytes=TARGETS["sm_90"].shared_bytes)))),
+    wrapped("LANG-07.3-03", "off_by_one", "lets a byte more pass than a block has", "tile.verifier._verify_shared_size",
+        lambda usual, function, target: usual(function, replace(target, shared_bytes=target.shared_bytes + 1))),
+    wrapped("LANG-07.3-03", "of_one_target", "takes every target to have the memory of one",
+        "tile.verifier._verify_shared_size",
+        lambda usual, function, target: usual(function, replace(target, shared_bytes=TARGETS["sm_90"].shared_bytes))),
     instead("packed", "LANG-07.3-04", "counts allocations without the gaps between", "tile.verifier.shared_bound",
         lambda function: sum(allocations(function))),
 ]  # fmt: skip
