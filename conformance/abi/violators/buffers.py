@@ -1,7 +1,5 @@
 """Parameter buffers that are laid out or filled wrongly in one way (runtime specification, 9, 10.1, 18)."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import replace
 
@@ -18,30 +16,20 @@ ADAPTER = "adapter.ReferenceAdapter.abi_"
 
 
 def laid(clause, name, description, lay):
-    """Return a violation that computes parameter layouts by another function."""
     return changed(clause, name, description, ("adapter.abi.layout_of", lay))
 
 
-def aligned(clause, name, description, rule):
-    """Return a violation that aligns arguments by another rule of their size."""
-    alignment = property(lambda self: rule(self.size))
-    return changed(clause, name, description, ("abi.parameters.ParameterType.alignment", alignment))
-
-
 def rounded(clause, name, description, to):
-    """Return a violation whose buffers have sizes of another multiple."""
     return changed(clause, name, description, ("abi.parameters.BUFFER_ALIGNMENT", to))
 
 
 def sized(clause, type_, size, letter):
-    """Return a violation that gives a type another size."""
     types = PARAMETER_TYPES | {type_: replace(PARAMETER_TYPES[type_], size=size, letter=letter)}
     description = f"gives {type_} {size} bytes"
     return changed(clause, f"{type_}_of_{size}", description, ("abi.parameters.PARAMETER_TYPES", types))
 
 
 def spelled(clause, spelling, dtype):
-    """Return a violation in which a spelling of C stands for another dtype."""
     types, description = parameters._SCALAR_TYPES | {spelling: dtype}, f"reads {spelling} as {dtype}"
     return changed(clause, f"{spelling}_is_{dtype}", description, ("abi.parameters._SCALAR_TYPES", types))
 
@@ -74,7 +62,8 @@ def overlapping(given):
 
 
 LAYOUTS = [
-    aligned("RT-10.1-03", "natural", "aligns complex128 to 16", lambda size: size),
+    changed("RT-10.1-03", "natural", "aligns complex128 to 16",
+        ("abi.parameters.ParameterType.alignment", property(lambda self: self.size))),
     rounded("RT-10.1-04", "rounded_to_four", "rounds the size to 4", 4),
     rounded("RT-10.1-04", "rounded_to_sixteen", "rounds the size to 16", 16),
     sized("RT-10.1-05", "ptr", 4, "I"),

@@ -1,7 +1,5 @@
 """Modules whose plans are not those of their collectives (runtime spec 8.1; AMB-COLL-85, -86)."""
 
-from __future__ import annotations
-
 from tessera_reference.abi.fatbin import CollectivePlan
 
 from ...ir.violators.changes import breaks, changed, wrapped
@@ -9,13 +7,8 @@ from .images import said
 
 
 def carried(name, description, change):
-    """Return a violation that reports other plans."""
     plans = "collective_plans"
     return said("RT-08.1-10", name, description, lambda found, _: {plans: change(found[plans])})
-
-
-def without_subgroup(plan):
-    return {name: value for name, value in plan.items() if name != "subgroup"}
 
 
 def of_all(member):
@@ -34,7 +27,8 @@ def size_of_a_share(usual, collective, size):
 
 
 PLANS = [
-    carried("no_subgroup", "loses subgroup", lambda plans: [*map(without_subgroup, plans)]),
+    carried("no_subgroup", "loses subgroup",
+        lambda plans: [{name: plan[name] for name in plan if name != "subgroup"} for plan in plans]),
     *map(of_all, ("algorithm", "chunk_bytes", "path", "scope", "priority", "overlap", "qos", "wire")),
     wrapped("RT-08.1-10", "phantom", "has a plan for a program without collectives", "compilation.images.plans_of",
         lambda usual, modules: usual(modules) or (CollectivePlan("all_reduce", "dp", "ring"),)),

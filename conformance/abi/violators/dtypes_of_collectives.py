@@ -1,6 +1,6 @@
 """Collectives that read the id of a dtype as another one, though the table of ids is right (runtime spec, 19.B)."""
 
-from __future__ import annotations
+from itertools import pairwise
 
 from tessera_conformance.strength import replaced
 from tessera_reference.numerics.formats import DTYPES
@@ -11,7 +11,6 @@ IDS = {dtype.abi_id: dtype for dtype in DTYPES.values() if dtype.abi_id is not N
 
 
 def taken_for(clause, dtype, other):
-    """Return a violation that combines elements of a dtype as those of another one."""
     table = IDS | {DTYPES[dtype].abi_id: DTYPES[other]}
     description = f"combines elements of {dtype} as {other}"
     substitution = ("runtime.collectives.BY_ID", table)
@@ -20,18 +19,9 @@ def taken_for(clause, dtype, other):
 
 TAKEN = [
     taken_for(f"RT-19.B-{DTYPES[dtype].abi_id:02}", dtype, other)
-    for dtype, other in {
-        "fp8_e4m3": "fp8_e5m2",
-        "fp8_e5m2": "fp16",
-        "fp16": "bf16",
-        "bf16": "fp32",
-        "fp32": "fp64",
-        "fp64": "int64",
-        "int8": "int16",
-        "int16": "fp16",
-        "int32": "int64",
-        "int64": "fp64",
-        "complex64": "complex128",
-        "complex128": "complex64",
-    }.items()
+    for dtype, other in (
+        *pairwise(("fp8_e4m3", "fp8_e5m2", "fp16", "bf16", "fp32", "fp64", "int64", "fp64")),
+        *(("int8", "int16"), ("int16", "fp16"), ("int32", "int64")),
+        *(("complex64", "complex128"), ("complex128", "complex64")),
+    )
 ]

@@ -1,7 +1,5 @@
 """Readers of images that ignore a field, and targets that are compared in part (runtime spec, 7, 8.1, 19.A)."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 from tessera_conformance.adapter import Refusal
@@ -50,7 +48,6 @@ FIELDS = [
 
 
 def devices(adapter):
-    """Return the targets of the machine."""
     return sorted({device.target for device in adapter.runtime.machine.topology.devices})
 
 

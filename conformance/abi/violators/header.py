@@ -1,7 +1,5 @@
 """C headers that differ from the specification in one declaration (runtime specification, section 4)."""
 
-from __future__ import annotations
-
 import re
 
 from tessera_conformance.chapters.abi.kit.c_names import PROTOTYPES
@@ -31,7 +29,6 @@ def declaration(function):
 
 
 def parameters(function):
-    """Return the parameters of a function."""
     text = declaration(function)
     return [" ".join(word.split()) for word in text[text.index("(") + 1 : text.rindex(")")].split(",")]
 
@@ -42,7 +39,6 @@ def exchanged(function):
 
 
 def redeclared(clause, function, slug, how, given):
-    """Return a violation that declares a function with other parameters."""
     new = f"tessStatus_t {function}({', '.join(given) or 'void'});"
     return written(clause, f"{function}_{slug}", f"declares {function} {how}", (declaration(function), new))
 

@@ -1,16 +1,10 @@
 """C headers whose types differ from the specification's in one place (runtime specification, section 4)."""
 
-from __future__ import annotations
-
 from .header import written
 
 HANDLES = [
-    written(
-        clause,
-        f"open_{tag}",
-        f"tells what a {tag} holds",
-        (f"typedef struct {tag}* {tag}_t;", f"struct {tag} {{ int number; }};\ntypedef struct {tag}* {tag}_t;"),
-    )
+    written(clause, f"open_{tag}", f"tells what a {tag} holds",
+        (f"typedef struct {tag}* {tag}_t;", f"struct {tag} {{ int number; }};\ntypedef struct {tag}* {tag}_t;"))
     for tag, clause in (
         ("tessContext", "RT-04.1-01"),
         ("tessMesh", "RT-04.1-02"),
@@ -20,7 +14,7 @@ HANDLES = [
         ("tessKernel", "RT-04.5-02"),
         ("tessProfiler", "RT-04.8-01"),
     )
-]
+]  # fmt: skip
 
 NUMBERS = [
     written("RT-04.1-01", "numbered_context", "has numbers for contexts",

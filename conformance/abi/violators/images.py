@@ -1,7 +1,5 @@
 """Module images whose metadata is incomplete or wrong (runtime specification, 2, 8.1, 16)."""
 
-from __future__ import annotations
-
 import hashlib
 
 from tessera_conformance.adapter import Refusal
@@ -24,12 +22,10 @@ def said(clause, name, description, change):
 
 
 def kernels(clause, name, description, change):
-    """Return a violation that changes the kernel table."""
     return said(clause, name, description, lambda found, _: {"kernels": change(found["kernels"])})
 
 
 def sections(clause, name, description, change):
-    """Return a violation that changes the sections."""
     return said(clause, name, description, lambda found, _: {"sections": change(found["sections"])})
 
 

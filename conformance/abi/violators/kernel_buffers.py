@@ -1,7 +1,5 @@
 """Runtimes that read the buffer of a launch by another rule (runtime specification, 9 and 10.1)."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 from tessera_conformance.adapter import Refusal
@@ -42,8 +40,6 @@ def sorted_by(key):
 
 
 def reading(clause, name, description, rule):
-    """Return a violation that reads arguments at other offsets."""
-
     def scalars_of(usual, entry, buffer):
         layout = entry.layout
         slots = [Slot(parameter.type, size) for parameter, size in zip(entry.parameters, layout.sizes, strict=True)]

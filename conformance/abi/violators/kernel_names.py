@@ -1,7 +1,5 @@
 """Kernels whose names are cut, padded or compared in part (runtime specification, 8.1 and 10.3)."""
 
-from __future__ import annotations
-
 import re
 
 from tessera_conformance.adapter import Refusal
@@ -14,8 +12,6 @@ COMPILE = "adapter.ReferenceAdapter.abi_compile"
 
 
 def compared(name, description, part):
-    """Return a violation that finds kernels by a part of their names."""
-
     def entry(usual, module, expected):
         return next((kernel for kernel in module.fatbin.metadata.kernels if part(kernel.name) == part(expected)), None)
 

@@ -1,7 +1,5 @@
 """Kernels that break the calling convention (runtime specification, 2, 9, 10.2, 10.3, 18)."""
 
-from __future__ import annotations
-
 import re
 
 from tessera_conformance.adapter import NotSupported
@@ -13,12 +11,10 @@ from .images import said
 
 
 def table(clause, name, description, change):
-    """Return a violation that applies `change` to each entry of every image's kernel table."""
     return said(clause, name, description, lambda found, _: {"kernels": [*map(change, found["kernels"])]})
 
 
 def renamed(clause, name, description, rename):
-    """Return a violation that gives kernels other public names."""
     return table(clause, name, description, lambda kernel: kernel | {"name": rename(kernel["name"])})
 
 
@@ -73,8 +69,6 @@ class FirstPointerKept(ReferenceAdapter):
 
 
 def without(function):
-    """Return a violation that does not implement a collective."""
-
     def absent(self, **arguments):
         raise NotSupported(function)
 
@@ -84,12 +78,12 @@ def without(function):
 
 COLLECTIVES = [without(name) for name in ("tessBroadcast", "tessReduceScatter", "tessAllGather", "tessAllReduce")]
 
-PLACE = "kernel_machine.block.BlockState.require_aligned"
+PLACE, MALLOC = "kernel_machine.block.BlockState.require_aligned", "adapter.ReferenceAdapter.runtime_tessMalloc"
 rows_of_ldmatrix_anywhere = changed("RT-09-08", "", "loads matrices from any address", (PLACE, nothing))
 
 
-@violates("RT-09-08", "gives device memory at odd multiples of 8")
-class MemoryOfEight(ReferenceAdapter):
-    def runtime_tessMalloc(self, *, mesh, bytes, **others):  # noqa: N802
-        given = super().runtime_tessMalloc(mesh=mesh, bytes=bytes + 8, **others)
-        return {"devPtr": given["devPtr"] + 8}
+def at_odd_eight(usual, self, *, bytes, **others):
+    return {"devPtr": usual(self, bytes=bytes + 8, **others)["devPtr"] + 8}
+
+
+MemoryOfEight = wrapped("RT-09-08", "", "gives device memory at odd multiples of 8", MALLOC, at_odd_eight)

@@ -1,7 +1,5 @@
 """Runtimes that read an image differently from its content (runtime specification, 2, 8.1, 10.3, 16)."""
 
-from __future__ import annotations
-
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import violates
 

@@ -1,7 +1,5 @@
 """Kernels that read a value in padding, or false in a byte that is not zero (runtime spec, 10.1)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tessera_reference.numerics.array import Array
@@ -9,7 +7,8 @@ from tessera_reference.numerics.array import Array
 from ...ir.violators.changes import breaks
 from ...runtime.violators.changes import BuildsOnce
 
-ARRAY, SCALARS_OF = Array.from_bits, "runtime.calls.scalars_of"
+ARRAY = Array.from_bits
+SCALARS_OF, ARGUMENTS = "runtime.calls.scalars_of", "runtime.launches.LaunchWork._arguments"
 
 
 @breaks("RT-10.1-12", "reads a bool as a word of four bytes", SCALARS_OF, make=BuildsOnce)
@@ -34,12 +33,7 @@ def words_before_pointers(usual, entry, buffer):
     return pointers, read
 
 
-@breaks(
-    "RT-19.B-11",
-    "reads a byte of 1 alone as true in tensors",
-    "runtime.launches.LaunchWork._arguments",
-    make=BuildsOnce,
-)
+@breaks("RT-19.B-11", "reads a byte of 1 alone as true in tensors", ARGUMENTS, make=BuildsOnce)
 def one_alone_in_tensors(usual, self, executable, rank):
     found = usual(self, executable, rank)
     for name, tensor in self.tensors.items():

@@ -1,7 +1,5 @@
 """Constants and address spaces that are wrong in one place (runtime specification, 4.1, 4.4, 4.6, 6, 9)."""
 
-from __future__ import annotations
-
 from tessera_reference.abi.status import constants
 
 from ...ir.violators.changes import changed, wrapped

@@ -1,14 +1,11 @@
 """Sound requests that are refused (D2, D3, D5 to D7)."""
 
-from __future__ import annotations
-
 from .message_changes import refusing
 
 ABSENT = object()
 
 
 def patterns(message):
-    """Return the pattern of a write, or {}."""
     return message.get("pattern") or {}
 
 
@@ -83,8 +80,6 @@ PERMISSIONS = [
 
 
 def refusing_values(clause, name, description, kind, refused):
-    """Return a violation that refuses some values of one kind of pattern."""
-
     def when(message):
         return patterns(message).get("pattern_kind") == kind and refused(patterns(message).get("value"))
 
@@ -102,7 +97,6 @@ VALUES = [
     refusing("HIO-D5-19", "no_negative_values", "refuses negative values",
         lambda message: patterns(message).get("pattern_kind") != "zero" and (patterns(message).get("value") or 0) < 0),
 ]  # fmt: skip
-
 
 LAUNCHES = [
     refusing("HIO-D7-41", "no_fp32_scalars", "refuses scalars of fp32",

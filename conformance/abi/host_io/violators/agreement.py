@@ -1,7 +1,5 @@
 """Inconsistent members that are accepted (D5 to D7)."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from tessera_reference.host_io.frames import ELEMENTS
@@ -36,8 +34,6 @@ def no_value_is_zero(pattern, dtype):
 
 
 def saturated(clause, kind):
-    """Return a violation that limits the value of one kind to its range."""
-
     def change(pattern, dtype):
         if pattern["pattern_kind"] == kind and isinstance(pattern.get("value"), int):
             pattern["value"] = min(max(pattern["value"], 0), (1 << int(dtype[1:])) - 1)
@@ -103,8 +99,6 @@ def stripped_names(message):
 
 
 def reading(clause, name, description, change):
-    """Return a violation that changes each scalar of a launch."""
-
     def within(message):
         if isinstance(message.get("args"), list) and all(isinstance(argument, dict) for argument in message["args"]):
             for scalar in scalars({"args": [argument for argument in message["args"] if "arg_kind" in argument]}):
@@ -126,8 +120,6 @@ def scalars_by_reference(scalar):
 
 
 def integers(clause, name, description, dtype, change):
-    """Return a violation that changes the numbers in scalars of a dtype."""
-
     def within(scalar):
         if scalar.get("dtype") == dtype and isinstance(scalar.get("value"), int | Decimal):
             scalar["value"] = change(scalar["value"])
@@ -136,7 +128,6 @@ def integers(clause, name, description, dtype, change):
 
 
 def taken_for(other, value):
-    """Return a function that reads one number as another."""
     return lambda number: value if number == other else number
 
 

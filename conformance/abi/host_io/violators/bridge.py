@@ -1,7 +1,5 @@
 """Runtimes whose messages have forbidden members, or a wrong order or destination (D2, D3, D5, D7)."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -18,8 +16,6 @@ SEND = "host_io.bridge.Bridge._send"
 
 
 def sending(clause, name, description, change):
-    """Return a violation that changes requests before they are sent."""
-
     def send(usual, host, requests, buffers=None):
         return usual(host, [change(request) for request in requests], buffers)
 
@@ -52,7 +48,6 @@ DATA = bytes(range(96)).hex()
 
 
 def members_of(kind, **members):
-    """Return a change that adds members to requests of a type."""
     return lambda request: replace(request, **members) if isinstance(request, kind) else request
 
 
@@ -73,7 +68,6 @@ FORM = [
         members_of(MemoryWrite, debug_label=DATA)),
     telling("HIO-D5-25", "data_member", "adds a member of data", with_member("MemoryWrite", data="00ff")),
 ]  # fmt: skip
-
 
 # Types, ids and order
 

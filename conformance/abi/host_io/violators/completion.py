@@ -1,7 +1,5 @@
 """Responses and completions that break the rules of their form, or differ from time to time (D3, D4)."""
 
-from __future__ import annotations
-
 import unicodedata
 from itertools import count
 
@@ -11,23 +9,11 @@ from ....ir.violators.changes import breaks
 from .message_changes import completing, responding
 
 
-def without(member):
-    """Return a change that removes one member from a message."""
-    return lambda message: {name: value for name, value in message.items() if name != member}
-
-
-def failed(change):
-    """Return a change of members in completions of failures."""
-    return lambda completion: completion if completion["ok"] else completion | change
-
-
 def succeeded(change):
-    """Return a change of members in completions of successes."""
     return lambda completion: completion | change if completion["ok"] else completion
 
 
 def renamed(clause, member, name, description, change):
-    """Return a violation that does not repeat an id unchanged."""
     return responding(clause, name, description, lambda answer: answer | {member: change(answer[member])})
 
 
@@ -43,10 +29,12 @@ IDS = [
 ]
 
 COMPLETIONS = [
-    completing("HIO-D4-01", "no_ok", "leaves ok out", without("ok")),
+    completing("HIO-D4-01", "no_ok", "leaves ok out",
+        lambda completion: {name: value for name, value in completion.items() if name != "ok"}),
     completing("HIO-D4-03", "without_nulls", "leaves nulls out",
         lambda completion: {name: value for name, value in completion.items() if value is not None}),
-    completing("HIO-D4-03", "message_in_a_list", "has a list of messages", failed({"error_message": ["wrong"]})),
+    completing("HIO-D4-03", "message_in_a_list", "has a list of messages",
+        lambda completion: completion if completion["ok"] else completion | {"error_message": ["wrong"]}),
     completing("HIO-D4-04", "ok_with_a_code", "has the code OK", succeeded({"error_code": "OK"})),
     completing("HIO-D4-05", "ok_with_a_message", "has the message done", succeeded({"error_message": "done"})),
 ]  # fmt: skip

@@ -1,7 +1,5 @@
 """Refused launches that run, failures reported or handled wrongly, and queues (D3, D4, D7)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from unittest import mock
 
@@ -10,8 +8,8 @@ from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Place
 from tessera_reference.host_io.messages import TensorArgument
 
-from ....ir.violators.changes import around, breaks, wrapped
-from .message_changes import LAUNCH, REQUIRE, RUN, changed, read_as
+from ....ir.violators.changes import around, breaks, changed, wrapped
+from .message_changes import LAUNCH, REQUIRE, RUN, read_as
 
 # Refusals and failures
 
@@ -55,14 +53,9 @@ def runs_refused(usual, self, request, pair, characters):
 
 
 def planted(clause):
-    """Return a violation that refuses a planted member too late."""
-    return changed(
-        clause,
-        f"planted_after_running_{clause[-2:]}",
-        "a launch with a planted member runs, and is refused",
-        ("host_io.endpoint.request_of", around(run_before_refused)),
-        (RUN, around(runs_refused)),
-    )
+    name, description = f"planted_after_running_{clause[-2:]}", "a launch with a planted member runs, and is refused"
+    changes = ("host_io.endpoint.request_of", around(run_before_refused)), (RUN, around(runs_refused))
+    return changed(clause, name, description, *changes)
 
 
 def failing_shard(machine, request):
@@ -134,8 +127,6 @@ ROOM = "host_io.endpoint.Endpoint._require_room"
 
 
 def room_for(clause, name, description, change):
-    """Return a violation with another queue depth than the reported one."""
-
     def require(usual, self, pair):
         size = self.machine.size
         with mock.patch.object(self.machine, "size", replace(size, queue_depth=change(size.queue_depth))):
@@ -155,7 +146,6 @@ QUEUES = [
     room_for("HIO-D3-12", "one_too_few", "keeps one request less than it tells, beyond one",
         lambda depth: max(1, depth - 1)),
 ]  # fmt: skip
-
 
 # Checks of some arguments, and kernels that are remembered
 

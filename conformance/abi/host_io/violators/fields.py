@@ -1,7 +1,5 @@
 """Requests with members of a wrong form that are accepted, by the keywords of their schemas (D3, D5 to D7)."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from tessera_conformance.chapters.abi.host_io.kit.members import CARRIERS, ENVELOPE, IDS, UNLISTED, members
@@ -173,8 +171,6 @@ def all_defaults(message):
 
 
 def integers(clause, name, description, kinds, read):
-    """Return a violation that also reads another value as an integer."""
-
     def change(message):
         for member in MEMBERS:
             if member.schema.get("type") == "integer":

@@ -1,15 +1,13 @@
 """Traces that lack hops or name others, and latencies computed from something else (D3, D5 to D7, Verification)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tessera_reference.host_io import machine as latency
 from tessera_reference.host_io.machine import CONTROL, Branch, Journey, Place
 from tessera_reference.host_io.messages import KernelLaunch, MemoryRead, MemoryWrite
 
-from ....ir.violators.changes import around, breaks, wrapped
-from .message_changes import LAUNCH, READ, RUN, changed
+from ....ir.violators.changes import around, breaks, changed, wrapped
+from .message_changes import LAUNCH, READ, RUN
 
 TRACED, CODE = "adapter.host_io.traced", "host_io.launches._code"
 TYPES = {
@@ -77,8 +75,6 @@ TRACES = [
 
 
 def undrawn(clause, kind):
-    """Return a violation whose timeline omits requests of a type."""
-
     def timeline(usual, machine, answered):
         return usual(machine, [answer for answer in answered if not isinstance(answer.request, kind)])
 
@@ -98,7 +94,6 @@ def one_picosecond_more(usual, self, **ids):
 
 
 def taking(clause, name, description, change):
-    """Return a violation in which components take another time than they report."""
     return changed(clause, name, description, ("host_io.machine.Component.takes", change))
 
 

@@ -1,7 +1,5 @@
 """Launches with other scalars, with ineffective members that take effect, and with binaries of other PEs (D3, D7)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 
@@ -19,8 +17,6 @@ ROUNDED, DEPLOYED = machine.rounded, "host_io.launches.deployed_kernel"
 
 
 def with_scalars(clause, name, description, dtype, change):
-    """Return a violation that changes scalars of a dtype."""
-
     def other(argument):
         scalar = isinstance(argument, ScalarArgument) and argument.dtype == dtype
         return replace(argument, value=change(argument.value)) if scalar else argument
@@ -32,7 +28,6 @@ def with_scalars(clause, name, description, dtype, change):
 
 
 def signed(value, bits):
-    """Return the lowest bits of a number as a signed one."""
     return (value + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
 
 
@@ -71,8 +66,6 @@ SCALARS = [
 
 
 def elsewhere(clause, member):
-    """Return a violation that looks up the binary at another PE."""
-
     def deployed(usual, machine, reference):
         return usual(machine, replace(reference, **{f"deploy_{member}": 0}))
 

@@ -1,14 +1,12 @@
 """Launches that work on other PEs, or run other kernels (D7, Context)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import ANY, BUILTINS, Buffer, Kernel, Place
 
-from ....ir.violators.changes import breaks, wrapped
-from .message_changes import REQUIRE, changed
+from ....ir.violators.changes import breaks, changed, wrapped
+from .message_changes import REQUIRE
 
 KERNEL_OF = "host_io.launches._kernel_of"
 
@@ -16,7 +14,6 @@ KERNEL_OF = "host_io.launches._kernel_of"
 
 
 def arranging(clause, name, description, change):
-    """Return a violation that changes the shards of a tensor, in their order."""
     place = "host_io.launches._shards"
     return wrapped(clause, name, description, place, lambda usual, *tensor: change(usual(*tensor)))
 
@@ -44,7 +41,6 @@ SHARDS = [
 
 
 def built_in(clause, name, description, **others):
-    """Return a violation that replaces built-in kernels."""
     return changed(clause, name, description, ("host_io.launches.BUILTINS", {**BUILTINS, **others}))
 
 

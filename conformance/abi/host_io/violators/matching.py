@@ -1,7 +1,5 @@
 """Responses to other requests, pairs in use, tags with an effect (D3, Verification)."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from tessera_reference.host_io import endpoint
@@ -92,7 +90,6 @@ class TaggedChoices:
         self.choices, self.tags = choices, tags
 
     def pick(self, count):
-        """Return the choice, one further for each tag."""
         return (self.choices.pick(count) + self.tags) % count
 
 

@@ -1,15 +1,13 @@
 """Writes and reads that reach another place, another memory or nothing, or at another time (D5, D6)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Branch, Journey, Place
 from tessera_reference.host_io.messages import MemoryWrite
 
-from ....ir.violators.changes import around, breaks, wrapped
-from .message_changes import READ, REQUIRE, RUN, SPACE, WRITE, changed, read_as, requiring
+from ....ir.violators.changes import around, breaks, changed, wrapped
+from .message_changes import READ, REQUIRE, RUN, SPACE, WRITE, read_as, requiring
 
 # Places
 
@@ -28,7 +26,6 @@ PLACES = [
 
 
 def writing(clause, name, description, change):
-    """Return a violation that changes writes."""
     return wrapped(clause, name, description, WRITE, lambda usual, self, write, pair: usual(self, change(write), pair))
 
 
@@ -120,8 +117,6 @@ ORDER = [
 
 
 def clearing(clause, name, description, kind):
-    """Return a violation in which a read of a kind clears what it read."""
-
     def read(usual, self, message):
         answer = usual(self, message)
         if message.dst_kind == kind:

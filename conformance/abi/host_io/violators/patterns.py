@@ -1,7 +1,5 @@
 """Patterns that write other bytes: byte order, rounding, sizes (D5; AMB-HIO-05, -06, -35, -36)."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 
@@ -9,9 +7,8 @@ import numpy as np
 
 from tessera_reference.host_io import frames
 
-from ....ir.violators.changes import around, breaks, wrapped
+from ....ir.violators.changes import around, breaks, changed, wrapped
 from .accepted import PATTERNS
-from .message_changes import changed
 
 ROUNDED, ELEMENT_BYTES = frames.rounded, "host_io.endpoint.element_bytes"
 
@@ -19,8 +16,6 @@ CLAUSES = {kind: f"HIO-D5-{number}" for number, kind in enumerate(PATTERNS, 13)}
 
 
 def other_element(kind, name, description, change):
-    """Return a violation in which patterns of a kind repeat another element."""
-
     def element_bytes(usual, pattern):
         right = usual(pattern)
         return change(pattern, right) if pattern.pattern_kind == kind else right
@@ -29,7 +24,6 @@ def other_element(kind, name, description, change):
 
 
 def whole(pattern):
-    """Return the value of a pattern of integers."""
     return int(pattern.value or 0)
 
 
@@ -54,8 +48,6 @@ def zero_of_its_value(usual, pattern):
 
 
 def rounding(dtype, name, description, change):
-    """Return a violation that rounds numbers of a dtype differently."""
-
     def rounded(usual, value, of):
         return change(value, dtype) if of == dtype else usual(value, of)
 

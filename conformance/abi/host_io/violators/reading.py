@@ -1,7 +1,5 @@
 """Ids, frames, types and devices that are read wrongly (D2, D3, Verification)."""
 
-from __future__ import annotations
-
 from tessera_reference.host_io.frames import InvalidFrame
 
 from ....ir.violators.changes import breaks, wrapped
@@ -10,25 +8,21 @@ from .message_changes import read_as, refusing
 READ_FRAME = "host_io.endpoint._read"
 
 
-def reading_ids(clause, name, description, change):
-    """Return a violation that reads ids from another message."""
+def reading_ids(clause, name, description, member, change):
     place = "host_io.endpoint.ids_of"
-    return wrapped(clause, name, description, place, lambda usual, value: usual(change(dict(value))))
+    return wrapped(clause, name, description, place, lambda usual, value: usual(change(dict(value), member)))
 
 
-def defaulted(member):
-    """Return a change that gives a missing id a default."""
-    return lambda value: value | {member: "none"} if value.get(member) is None else value
+def defaulted(value, member):
+    return value | {member: "none"} if value.get(member) is None else value
 
 
-def as_text(member):
-    """Return a change that converts an id of another type to a text."""
-    return lambda value: value | {member: str(value[member])} if value.get(member) is not None else value
+def as_text(value, member):
+    return value | {member: str(value[member])} if value.get(member) is not None else value
 
 
-def spaced(member):
-    """Return a change that replaces a false id by a space."""
-    return lambda value: value | {member: " "} if not value.get(member) else value
+def spaced(value, member):
+    return value if value.get(member) else value | {member: " "}
 
 
 @breaks("HIO-D3-02", "answers what it cannot read", READ_FRAME)
@@ -56,16 +50,16 @@ def lists_of_requests(usual, frame):
 
 READING = [
     *(
-        violation
+        reading_ids(clause, f"{name}_{member}", f"{description} {member}{rest}", member, change)
         for clause, member in {"HIO-D3-02": "correlation_id", "HIO-D3-05": "request_id"}.items()
-        for violation in (
-            reading_ids(clause, f"default_{member}", f"has a default for {member}", defaulted(member)),
-            reading_ids(clause, f"text_of_{member}", f"makes {member} a text", as_text(member)),
-            reading_ids(clause, f"empty_{member}", f"takes a space for what is empty as {member}", spaced(member)),
+        for name, description, rest, change in (
+            ("default", "has a default for", "", defaulted),
+            ("text_of", "makes", " a text", as_text),
+            ("empty", "takes a space for what is empty as", "", spaced),
         )
     ),
     *(
-        reading_ids(clause, f"default_{member}_in_{kind}", f"has a default for {member}", defaulted(member))
+        reading_ids(clause, f"default_{member}_in_{kind}", f"has a default for {member}", member, defaulted)
         for clause, member, kind in (
             ("HIO-D5-02", "correlation_id", "writes"),
             ("HIO-D6-02", "request_id", "reads"),

@@ -1,12 +1,10 @@
 """Phases and backends that break their promises (WSP 6 and 7.1)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from tessera_conformance.adapter import Refusal
 
-from ....ir.violators.changes import around, breaks, instead
+from ....ir.violators.changes import breaks, wrapped
 from .answers import answered, repackaged
 
 SIMULATOR = "pto_runtime_a2a3sim"
@@ -17,46 +15,39 @@ def all_at_once(usual, *given):
     return None if (reason := usual(*given)) == "TASK_RING_FULL" else reason
 
 
+@breaks("WSP-07.1-07", "tasks signal two channels at most", "wsp.machine.Machine.issue")
 def two_signals(usual, self, process, site, *given):
     return usual(self, process, replace(site, signals=site.signals[:2]), *given)
 
 
 PHASES = [
-    instead("all_at_once", "WSP-07.1-05", "tasks are issued at once", SHORTAGE, around(all_at_once)),
-    instead("no_back_pressure", "WSP-07.1-06", "the window holds nothing back", SHORTAGE, around(all_at_once)),
-    instead("two_signals", "WSP-07.1-07", "tasks signal two channels at most", "wsp.machine.Machine.issue",
-        around(two_signals)),
+    wrapped("WSP-07.1-05", "all_at_once", "tasks are issued at once", SHORTAGE, all_at_once),
+    wrapped("WSP-07.1-06", "no_back_pressure", "the window holds nothing back", SHORTAGE, all_at_once),
 ]  # fmt: skip
-
 
 # Backends
 
 
 def on_simulator(clause, name, description, change):
-    """Return a violation that changes the statistics of packages for the simulator."""
-
     def run(usual, self, **arguments):
         answer = usual(self, **arguments)
         if f'"target":"{SIMULATOR}"' in arguments["package"]:
             change(answer["statistics"])
         return answer
 
-    return instead(name, clause, description, RUN, around(run))
+    return wrapped(clause, name, description, RUN, run)
 
 
 def not_here(clause, name, description, target):
-    """Return a violation that requires a toolchain for a target."""
-
     def run(usual, self, **arguments):
         if f'"target":"{target}"' in arguments["package"]:
             raise Refusal("DEVICE_NEEDED", "call", f"{target} needs a toolchain")
         return usual(self, **arguments)
 
-    return instead(name, clause, description, RUN, around(run))
+    return wrapped(clause, name, description, RUN, run)
 
 
 def other_graph(clause, name, description, change):
-    """Return a violation that changes packages for aie."""
     rewrite = repackaged(lambda document: document["target"] == "aie" and change(document))
     return answered(clause, name, description, rewrite, "compile")
 

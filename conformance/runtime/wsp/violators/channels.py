@@ -1,7 +1,5 @@
 """Channels that confuse, lose, count or keep tokens wrongly (PTO-WSP v10, 2.1 and 2.2)."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 from tessera_conformance.strength import replaced
@@ -10,8 +8,8 @@ from tessera_reference.wsp.machine import CLOSED, Machine
 from tessera_reference.wsp.package import Channel
 from tessera_reference.wsp.statements import Constant
 
-from ....ir.violators.changes import around, breaks, wrapped
-from .changes import RunsLatest, changed, defaulting
+from ....ir.violators.changes import around, breaks, changed, wrapped
+from .changes import RunsLatest, defaulting
 
 END_WAIT = Machine.end_wait
 

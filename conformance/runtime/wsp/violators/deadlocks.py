@@ -1,8 +1,6 @@
 """Deadlocks that are missed or falsely reported, reports that omit or change facts, scopes that hold nothing (WSP 3.3
 and 3.4.3)."""
 
-from __future__ import annotations
-
 from tessera_reference.wsp.machine import ScopeState
 from tessera_reference.wsp.statements import Scope, Wait
 
@@ -69,7 +67,6 @@ DETECTION = [
         lambda found: any(channel["left"] for channel in found["channels"].values())),
 ]  # fmt: skip
 
-
 # The report
 
 
@@ -116,7 +113,6 @@ REPORTS = [
     with_report("WSP-03.4.3-05", "held_when_holding", "a scope that holds is the reason",
         lambda report: report.update(held_by_scopes=any(scope["held"] for scope in report["scopes"]))),
 ]  # fmt: skip
-
 
 # Scopes
 

@@ -1,7 +1,5 @@
 """Policies that place tasks by another rule than they declare (PTO-WSP v10, 3.1)."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from itertools import count
 

@@ -1,11 +1,9 @@
 """Times that are summed, shared, lost or moved by a seed (PTO-WSP v10, 1.2 and 2.4)."""
 
-from __future__ import annotations
-
 from tessera_reference.wsp.package import Channel
 
-from ....ir.violators.changes import around, breaks, wrapped
-from .changes import changed, defaulting
+from ....ir.violators.changes import around, breaks, changed, wrapped
+from .changes import defaulting
 from .channels import made
 
 

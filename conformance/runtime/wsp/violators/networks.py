@@ -1,10 +1,7 @@
 """Runtimes that answer `wsp.execute` alone, with losses, wrong counts or wrong reports (PTO-WSP v10, 1.2 to 3.3)."""
 
-from __future__ import annotations
-
-from ....ir.violators.changes import breaks, wrapped
+from ....ir.violators.changes import breaks, changed, wrapped
 from .answers import answered, of_report
-from .changes import changed
 
 
 @breaks("WSP-03.1-01", "lets a write follow the last read before it alone", "wsp.machine.TensorMap.dependencies")
@@ -30,7 +27,6 @@ def no_such_worker(answer):
 
 
 def reporting(clause, name, description, change):
-    """Return a violation that changes the report of an execution."""
     return answered(clause, name, description, of_report(change), "execute")
 
 

@@ -1,7 +1,5 @@
 """Packages with missing or wrong contents, and loaders that accept what they should refuse (WSP 7 and 7.2)."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import count
@@ -82,12 +80,10 @@ CONTENTS = [
     packaged("WSP-07.2-14", "constant_hash", "one hash", within(hash="sha256:" + "0" * 64), seal=False),
 ]  # fmt: skip
 
-
 DEFAULTS = [
     changed("WSP-07.2-19", "two_tokens", "channels have two places by default", defaulting(Channel, capacity=2)),
     changed("WSP-07.2-20", "one_cycle", "channels have a latency by default", defaulting(Channel, latency=1)),
 ]
-
 
 # Updates between runs
 
@@ -129,7 +125,6 @@ UPDATES = [
         lambda given: {name: value for name, value in given.items() if name != "symbols"}, "run"),
 ]  # fmt: skip
 
-
 # Loading
 
 
@@ -149,8 +144,6 @@ def loading(clause, name, description, code, mend):
 
 
 def abi_like(clause, name, description, fits):
-    """Return a violation with another comparison of the ABI version."""
-
     def mend(found):
         fitting = isinstance(found, dict) and fits(found.get("wsp_runtime_abi"))
         return found | {"wsp_runtime_abi": parts.ABI} if fitting else None
@@ -231,7 +224,6 @@ TARGETS = [
         ("wsp.package._check_state", nothing)),
 ]  # fmt: skip
 
-
 BUILT = {}
 
 
@@ -251,7 +243,6 @@ def runs_what_was_built(usual, self, *, package, **arguments):
 
 
 def computing(name, description, op, result):
-    """Return a violation in which an instruction computes something else."""
     other = {**kernels.INSTRUCTIONS, op: replace(kernels.INSTRUCTIONS[op], result=result)}
     return changed("WSP-07.2-16", name, description, ("wsp.kernels.INSTRUCTIONS", other))
 

@@ -1,17 +1,16 @@
 """Expressions, slots and predicates with wrong or old values (PTO-WSP v10, 1.1 and 4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
-from tessera_conformance.strength import replaced
+from tessera_conformance.strength import replaced, violates
+from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp import run, statements
 from tessera_reference.wsp.errors import RunError
 from tessera_reference.wsp.forms import U64
 from tessera_reference.wsp.statements import BINARY, Constant, Operation
 
-from ....ir.violators.changes import breaks, wrapped
-from .changes import KeepsFirstData, RunsLatest, changed
+from ....ir.violators.changes import breaks, changed, wrapped
+from .changes import RunsLatest
 from .channels import tensors_too
 
 AS_U64 = run._as_u64
@@ -19,12 +18,10 @@ PREVIOUS = {}
 
 
 def operator(name, description, op, other):
-    """Return a violation in which an operator of two values computes something else."""
     return changed("WSP-04.1-01", name, description, ("wsp.statements.BINARY", {**BINARY, op: other}))
 
 
 def signed(value):
-    """Return the value as a signed number of 64 bits."""
     return value - (1 << 64) if value >> 63 else value
 
 
@@ -45,7 +42,6 @@ def symbols_left_over(usual, package, given):
 
 
 def loading(name, description, other):
-    """Return a violation that loads elements as other numbers."""
     return changed("WSP-04.2-02", name, description, ("wsp.run._as_u64", other))
 
 
@@ -129,7 +125,17 @@ LATEST = [
         ("WSP-04.2-06", "Retraced", "runs the program that was traced last"),
     )
 ]
-FirstData = replaced("WSP-04.2-04", "keeps the tensors of the first run of a package", KeepsFirstData)
+
+
+@violates("WSP-04.2-04", "keeps the tensors of the first run of a package")
+class FirstData(ReferenceAdapter):
+    def __init__(self):
+        super().__init__()
+        self._first = {}
+
+    def wsp_run(self, *, package, tensors=None, **arguments):
+        return super().wsp_run(package=package, tensors=self._first.setdefault(package, tensors), **arguments)
+
 
 PREDICATES = [
     operator("narrow_mod", "divides the low halves of large values by small ones", "mod",

@@ -1,7 +1,5 @@
 """Resources that grow, have no bound, or are freed or counted differently (WSP 3.4, 3.4.1 and 3.4.2)."""
 
-from __future__ import annotations
-
 from tessera_reference.wsp.machine import REASONS, RESOURCE_OF, TASK
 
 from ....ir.violators.changes import around, breaks, changed, wrapped
@@ -17,8 +15,6 @@ SHORTAGE, ISSUE = "wsp.machine.Resources.shortage", "wsp.machine.Machine.issue"
 
 
 def sized(clause, name, description, change):
-    """Return a violation with other sizes than requested."""
-
     def init(usual, self, sizes):
         usual(self, {resource: change(resource, size) for resource, size in sizes.items()})
 
@@ -26,7 +22,6 @@ def sized(clause, name, description, change):
 
 
 def unbounded(resource, clause):
-    """Return a violation with one resource without a bound."""
     description = f"{resource} is never exhausted"
     return sized(clause, f"unbounded_{resource}", description, lambda name, size: 1 << 31 if name == resource else size)
 
@@ -98,8 +93,6 @@ def arena_first(usual, self, amounts, worker):
 
 
 def uncounted(reason, clause):
-    """Return a violation that does not count stalls for one reason."""
-
     def wait(usual, self, who, found, subject):
         usual(self, who, found, subject)
         self.stall_count[reason] = 0
@@ -109,8 +102,6 @@ def uncounted(reason, clause):
 
 
 def renamed(reason, clause):
-    """Return a violation that gives a reason another name, in current stalls and in the statistics."""
-
     def rename(found):
         found["stalls"][reason.replace("_", " ")] = found["stalls"].pop(reason)
         for current_stall in found["current_stalls"]:
@@ -142,15 +133,6 @@ def time_of_task_waits(usual, self, who):
     self.stall_cycles["CHANNEL_EMPTY_WAIT"] += self.stall_cycles.pop("TASK_WAIT", 0)
 
 
-waits_for_tasks = changed(
-    "WSP-03.4.2-07",
-    "",
-    "a wait for tasks is a stall",
-    ("wsp.machine.Machine.wait", around(tasks_waits_too)),
-    ("wsp.machine.Machine.end_wait", around(time_of_task_waits)),
-)
-
-
 @breaks("WSP-03.4.2-05", "two queues alone have marks", "wsp.machine.Resources.take")
 def two_marks(usual, self, amounts, worker):
     mark = self.high_water["ready_queue"]
@@ -178,6 +160,9 @@ def one_current_reason(found):
 
 
 STATISTICS = [
+    changed("WSP-03.4.2-07", "waits_for_tasks", "a wait for tasks is a stall",
+        ("wsp.machine.Machine.wait", around(tasks_waits_too)),
+        ("wsp.machine.Machine.end_wait", around(time_of_task_waits))),
     with_statistics("WSP-03.4.2-01", "no_stalls", "says nothing of stalls", lambda found: found.pop("stalls") and None),
     with_statistics("WSP-03.4.2-06", "processes_only", "says nothing of tasks that stall", lambda found: found.update(
         current_stalls=[stall for stall in found["current_stalls"] if "process" in stall])),

@@ -1,7 +1,5 @@
 """Capability matrices and directives with other promises or effects (WSP 1.3, 5.2, 7 and 7.1)."""
 
-from __future__ import annotations
-
 from ....ir.violators.changes import around, breaks, changed
 from .answers import answered, asked, repackaged
 
@@ -67,7 +65,6 @@ MATRICES = [
     declaring("WSP-07-04", "tokens_recorded", "channels are called recorded", "csp", sync_only_channels="recorded"),
     declaring("WSP-07.1-09", "no_hash", "hash is called recorded", "directives", dispatch__hash="recorded"),
 ]  # fmt: skip
-
 
 # Directives
 

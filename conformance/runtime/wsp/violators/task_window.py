@@ -1,12 +1,9 @@
 """Windows that are ignored, or freed too early, too late or in the wrong order (PTO-WSP v10, 3.2)."""
 
-from __future__ import annotations
-
 from tessera_reference.wsp.errors import ProgramRefused
 from tessera_reference.wsp.package import TaskWindow
 
-from ....ir.violators.changes import around, breaks
-from .changes import changed
+from ....ir.violators.changes import around, breaks, changed
 
 
 def freed_at_issue(usual, self, amounts, worker):
@@ -34,8 +31,6 @@ def in_order_of_issue(usual, self, task):
 
 
 def reading(other):
-    """Return the substitution that reads a window as another."""
-
     def record(usual, self, kind, value, path):
         changed = kind is TaskWindow and not self.numbered and isinstance(value, dict)
         return usual(self, kind, other(value) if changed else value, path)
@@ -44,8 +39,6 @@ def reading(other):
 
 
 def without(member):
-    """Return the substitution that refuses a window with this member."""
-
     def refuse(value):
         if member in value:
             raise ProgramRefused(f"/schedule/task_window/{member}", "is no member of this")

@@ -1,13 +1,11 @@
 """Channels that close too early, too late or for the wrong processes, and consumers that end so (PTO-WSP v10, 2.3)."""
 
-from __future__ import annotations
-
 from heapq import heappop
 
 from tessera_reference.wsp.machine import CLOSED
 
-from ....ir.violators.changes import breaks
-from .changes import changed, ends_the_process, until_it_ends
+from ....ir.violators.changes import breaks, changed
+from .changes import ends_the_process, until_it_ends
 
 
 @breaks("WSP-02.3-02", "closes a channel with its first producer", "wsp.machine.ChannelState.producer_closes")
