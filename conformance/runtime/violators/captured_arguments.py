@@ -1,13 +1,11 @@
 """Replays whose launches have other arguments than those captured (runtime specification, 12)."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from tessera_conformance.strength import violates
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.runtime.launches import LaunchWork, scalars_of, tensors_of
 from tessera_reference.runtime.streams import Graph, capture_of
+
+from .changes import afterwards, answering
 
 
 class KeepsThePointer(ReferenceAdapter):
@@ -16,28 +14,23 @@ class KeepsThePointer(ReferenceAdapter):
     first_read = 1
     """The number of the replay from which on it is read again."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.buffers: dict[LaunchWork, tuple[int, int]] = {}
-        self.replays: dict[int, int] = {}
+        self.buffers, self.replays = {}, {}
 
-    def session_reset(self) -> dict[str, Any]:
-        """Forget the addresses."""
+    def session_reset(self):
         self.buffers, self.replays = {}, {}
         return super().session_reset()
 
-    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Keep the pointer of a captured launch."""
+    def runtime_tessLaunch(self, **arguments):  # noqa: N802
         answer = super().runtime_tessLaunch(**arguments)
         capture = capture_of(self.runtime.captures, self.runtime.stream(arguments["stream"]))
         if capture is not None and isinstance(arguments["argBuffer"], int):
             work = capture.nodes[-1].work
-            assert isinstance(work, LaunchWork)
             self.buffers[work] = arguments["argBuffer"], arguments["argSize"]
         return answer
 
-    def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Read the current content of the buffers."""
+    def runtime_tessxGraphLaunch(self, *, graph, stream):  # noqa: N802
         self.replays[graph] = self.replays.get(graph, 0) + 1
         if self.replays[graph] >= self.first_read:
             for node in self.runtime.handles.find("graph", Graph, graph).nodes:
@@ -45,7 +38,7 @@ class KeepsThePointer(ReferenceAdapter):
                     self.read_again(node.work, *self.buffers[node.work])
         return super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
 
-    def read_again(self, work: LaunchWork, pointer: int, size: int) -> None:
+    def read_again(self, work, pointer, size):
         """Replace the arguments of captured work."""
         buffer = bytes.fromhex(self.runtime_tessxHostRead(hostPtr=pointer, bytes=size)["data"])
         entry = next(iter(work.executables.values())).entry
@@ -63,17 +56,17 @@ class ReadAtTheSecondReplay(KeepsThePointer):
     first_read = 2
 
 
-@violates("RT-12-08", "replays with the scalars that the kernel was last launched with")
-class ScalarsOfTheKernel(ReferenceAdapter):
-    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        answer = super().runtime_tessLaunch(**arguments)
-        queued = [work for work in self.runtime.stream(arguments["stream"]).queued if isinstance(work, LaunchWork)]
-        for _, graph in self.runtime.handles.live("graph") if queued else ():
-            for node in graph.nodes:
-                if isinstance(node.work, LaunchWork) and node.work.name == queued[-1].name:
-                    own, other = node.work.tensors, queued[-1].tensors
-                    if {argument.region for argument in own.values()} != {
-                        argument.region for argument in other.values()
-                    }:
-                        node.work.scalars = queued[-1].scalars
-        return answer
+def with_last_scalars(adapter, call, given):
+    queued = [work for work in adapter.runtime.stream(given["stream"]).queued if isinstance(work, LaunchWork)]
+    for _, graph in adapter.runtime.handles.live("graph") if queued else ():
+        for work in (node.work for node in graph.nodes if isinstance(node.work, LaunchWork)):
+            if work.name == queued[-1].name and regions(work) != regions(queued[-1]):
+                work.scalars = queued[-1].scalars
+
+
+def regions(work):
+    return {argument.region for argument in work.tensors.values()}
+
+
+SCALARS = answering("RT-12-08", "ScalarsOfTheKernel", "replays with the scalars that the kernel was last launched with",
+                    "tessLaunch", afterwards(with_last_scalars))  # fmt: skip

@@ -1,29 +1,22 @@
 """Helpers of the violators of the runtime that replace a function."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from inspect import iscoroutinefunction
 from unittest import mock
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import Around, replaced
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.compilation.compiler import Compiler
-from tessera_reference.mesh.topology import MeshAxes
+from tessera_reference.numerics.array import Array
 from tessera_reference.runtime.streams import Mesh
-
-Given: TypeAlias = dict[str, Any]
-Call: TypeAlias = Callable[..., dict[str, Any]]
-Answer: TypeAlias = Callable[[Any, Call, Given], dict[str, Any]]
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 UNSUPPORTED = "TESS_ERR_UNSUPPORTED"
 ABI_MISMATCH = "TESS_ERR_ABI_VERSION_MISMATCH"
 ARCH_MISMATCH = "TESS_ERR_ARCH_MISMATCH"
 
-_IMAGES: dict[str, dict[str, Any]] = {}
+_IMAGES = {}
 _COMPILER = Compiler()
 
 
@@ -31,83 +24,91 @@ class BuildsOnce(ReferenceAdapter):
     """The reference with compiled images and kernels that all violators share: their changes act later."""
 
     @cached_property
-    def compiler(self) -> Compiler:
-        """Return the one compiler for kernels of all images."""
+    def compiler(self):
         return _COMPILER
 
-    def abi_compile(self, **arguments: Any) -> dict[str, Any]:
-        """Return the cached image."""
+    def abi_compile(self, **arguments):
         key = repr(sorted(arguments.items()))
         if key not in _IMAGES:
             _IMAGES[key] = super().abi_compile(**arguments)
         return _IMAGES[key]
 
 
-def answering(clause: str, name: str, description: str, function: str, answer: Answer) -> Violation:
+def broken(clause, name, description, place, value):
+    """Return a violation that replaces an attribute of the runtime."""
+    return replaced(clause, description, BuildsOnce, (place, value), name=name)
+
+
+def executing(clause, name, description, executed):
+    """Return a violation with other results of launches."""
+    return broken(clause, name, description, "runtime.launches.LaunchWork._executed", executed)
+
+
+def nudged(array):
+    """Return an array whose first element, if it is a float, has another last bit."""
+    data = bytearray(array.to_bits())
+    if array.dtype.kind == "float" and data:
+        data[0] ^= 1
+    return Array.from_bits(array.dtype, array.shape, bytes(data))
+
+
+def result(change):
+    """Return a substitute whose result is changed."""
+    return Around(lambda usual: lambda *of, **named: change(usual(*of, **named)))
+
+
+def only_if(when):
+    """Return a substitute that does nothing unless its arguments satisfy `when`."""
+
+    def change(usual):
+        async def awaited(*of):
+            if when(*of):
+                await usual(*of)
+
+        return awaited if iscoroutinefunction(usual) else lambda *of: usual(*of) if when(*of) else None
+
+    return Around(change)
+
+
+def answering(clause, name, description, function, answer):
     """Return a violation that replaces a function by `answer(adapter, call, given)`; `call(**given)` is right."""
     method = f"runtime_{function}"
     right = getattr(ReferenceAdapter, method)
 
-    def answered(self: ReferenceAdapter, **arguments: Any) -> dict[str, Any]:
+    def answered(self, **arguments):
         return answer(self, partial(right, self), arguments)
 
     return replaced(clause, description, BuildsOnce, (ReferenceAdapter, method, answered), name=name)
 
 
-def grouping(clause: str, name: str, description: str, groups: Callable[[MeshAxes, Any], Any]) -> Violation:
+def grouping(clause, name, description, groups):
     """Return a violation with other groups of ranks along an axis."""
 
-    def group_of(self: MeshAxes, axis: Any, rank: int) -> Any:
+    def group_of(self, axis, rank):
         return next(tuple(group) for group in groups(self, axis) if rank in group)
 
-    return replaced(
-        clause,
-        description,
-        BuildsOnce,
-        ("mesh.topology.MeshAxes.groups", groups),
-        ("mesh.topology.MeshAxes.group_of", group_of),
-        name=name,
-    )
+    substitutes = {"mesh.topology.MeshAxes.groups": groups, "mesh.topology.MeshAxes.group_of": group_of}
+    return replaced(clause, description, BuildsOnce, *substitutes.items(), name=name)
 
 
-def refusing(
-    clause: str,
-    name: str,
-    description: str,
-    function: str,
-    when: Callable[[Given], bool] = lambda given: True,
-    status: str = UNSUPPORTED,
-) -> Violation:
+def refusing(clause, name, description, function, when=lambda given: True, status=UNSUPPORTED):
     """Return a violation whose function refuses all or some legal calls."""
-
-    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-        if when(given):
-            raise Refusal(status, "call", f"{function}: not this")
-        return call(**given)
-
-    return answering(clause, name, description, function, answer)
+    return answering(clause, name, description, function, unless(lambda adapter, given: when(given), status))
 
 
-def accepting(
-    clause: str,
-    name: str,
-    description: str,
-    function: str,
-    when: Callable[[Given], bool],
-    instead: Callable[[Given], Mapping[str, Any]],
-) -> Violation:
+def accepting(clause, name, description, function, when, instead):
     """Return a violation whose function replaces wrong arguments by right ones, and so accepts them."""
 
-    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    def answer(adapter, call, given):
         return call(**(given | dict(instead(given)) if when(given) else given))
 
     return answering(clause, name, description, function, answer)
 
 
-def in_every_context(clause: str, name: str, description: str, function: str) -> Violation:
+def in_every_context(clause, name, description, function):
     """Return a violation whose function sets a value in every context instead of one."""
 
-    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    def answer(adapter, call, given):
         for handle, _ in adapter.runtime.handles.live("context"):
             call(**(given | {"context": handle}))
         return {}
@@ -115,10 +116,10 @@ def in_every_context(clause: str, name: str, description: str, function: str) ->
     return answering(clause, name, description, function, answer)
 
 
-def restating(clause: str, name: str, description: str, function: str, was: str, becomes: str) -> Violation:
+def restating(clause, name, description, function, was, becomes):
     """Return a violation whose function refuses with another status; "" is success, with outputs of 0."""
 
-    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    def answer(adapter, call, given):
         try:
             return call(**given)
         except Refusal as refusal:
@@ -131,7 +132,7 @@ def restating(clause: str, name: str, description: str, function: str, was: str,
     return answering(clause, name, description, function, answer)
 
 
-OUTPUTS: Mapping[str, Mapping[str, Any]] = {
+OUTPUTS = {
     "tessInit": {"context": 0},
     "tessGetVersion": {"major": 1, "minor": 0, "patch": 0},
     "tessMeshCreate": {"mesh": 0},
@@ -147,19 +148,37 @@ OUTPUTS: Mapping[str, Mapping[str, Any]] = {
 """Outputs of functions that should have refused."""
 
 
-def null(output: str) -> Answer:
-    """The function succeeds and returns NULL as its handle."""
-    return lambda adapter, call, given: call(**given) and {output: 0}
+# Answers
 
 
-def at_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Launch, wait for the kernel, and report its failure from the launch."""
-    answer = call(**given)
-    adapter.runtime_tessStreamSynchronize(stream=given["stream"])
+def unless(when, status=INVALID):
+    """Refuse the calls for which `when(adapter, given)` is true."""
+
+    def answer(adapter, call, given):
+        if when(adapter, given):
+            raise Refusal(status, "call", f"{call.func.__name__.removeprefix('runtime_')}: not this")
+        return call(**given)
+
     return answer
 
 
-def without_waiting(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def afterwards(act):
+    """Make the call, and then `act(adapter, call, given)`."""
+
+    def answer(adapter, call, given):
+        answer = call(**given)
+        act(adapter, call, given)
+        return answer
+
+    return answer
+
+
+def each(kind, act):
+    """Return what does `act(call, handle, found)` with each live object of a kind."""
+    return lambda adapter, call, given: [act(call, *entry) for entry in adapter.runtime.handles.live(kind)]
+
+
+def without_waiting(adapter, call, given):
     """Make the call without draining queued work first."""
     with mock.patch.object(Mesh, "drain", return_value=None):
         return call(**given)

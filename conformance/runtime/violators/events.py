@@ -1,60 +1,29 @@
 """Events that do not order what they should, and waits that block (runtime specification, 2 and 12)."""
 
-from __future__ import annotations
-
-from typing import Any
 from weakref import WeakSet
 
-from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.mesh.engine import Signal
+from tessera_conformance.strength import replaced
 from tessera_reference.runtime import calls
-from tessera_reference.runtime.streams import CopyWork, RecordWork, Stream, WaitWork, Work
+from tessera_reference.runtime.streams import CopyWork, RecordWork, Stream, WaitWork
 
-from .changes import INVALID, BuildsOnce, Call, Given, answering
-from .order import both, broken, exchanging
-
-
-async def no_wait(self: WaitWork, rank: int) -> None:
-    """Go on at once."""
+from .changes import BuildsOnce, answering, broken, only_if, unless
+from .order import both, exchanging
 
 
-async def first_rank_only(self: WaitWork, rank: int, right: Any = WaitWork.run) -> None:
-    if rank == 0:
-        await right(self, rank)
+def urgent_waits(wait, rank):
+    """True if no stream of a lower priority recorded the event."""
+    recorded = wait.recording.reached.name
+    streams = wait.stream.mesh.streams.values()
+    lower = [stream for stream in streams if stream.priority < wait.stream.priority]
+    return not any(recorded.endswith(f" on stream {stream.handle}") for stream in lower)
 
 
-async def own_mesh_only(self: WaitWork, rank: int, right: Any = WaitWork.run) -> None:
-    if self.recording.mesh is self.stream.mesh:
-        await right(self, rank)
+def last_of(adapter, given):
+    """Return the last recording of the event, or `None`."""
+    return calls._event(adapter.runtime, given["event"]).last
 
 
-async def urgent_goes_on(self: WaitWork, rank: int, right: Any = WaitWork.run) -> None:
-    streams_of_mesh = self.stream.mesh.streams.values()
-    recorded = [
-        stream for stream in streams_of_mesh if self.recording.reached.name.endswith(f" on stream {stream.handle}")
-    ]
-    if all(wait.priority >= self.stream.priority for wait in recorded):
-        await right(self, rank)
-
-
-async def any_rank(self: RecordWork, rank: int) -> None:
-    """Be reached when the first rank is there."""
-    self.recording.reached.set()
-
-
-async def of_the_first(self: RecordWork, rank: int) -> None:
-    if rank == 0:
-        self.recording.reached.set()
-
-
-async def never_for_itself(self: WaitWork, rank: int, right: Any = WaitWork.run) -> None:
-    if f"stream {self.stream.handle}" in self.recording.reached.name:
-        await Signal(self.stream.mesh.machine.engine, "what never comes")
-    await right(self, rank)
-
-
-def of_its_first_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def of_its_first_stream(adapter, call, given):
     event = calls._event(adapter.runtime, given["event"])
     kept = event.last
     answer = call(**given)
@@ -63,85 +32,66 @@ def of_its_first_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any
     return answer
 
 
-def releases(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    event = calls._event(adapter.runtime, given["event"])
-    if event.last is not None:
-        event.last.reached.set()
+def releases(adapter, call, given):
+    last = last_of(adapter, given)
+    if last is not None:
+        last.reached.set()
     return call(**given)
 
 
-def anywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    event = calls._event(adapter.runtime, given["event"])
-    waiting = adapter.runtime.stream(given["stream"])
-    if event.last is not None and not set(event.last.mesh.devices) & set(waiting.mesh.devices):
-        return {}
-    return call(**given)
+def anywhere(adapter, call, given):
+    last, waiting = last_of(adapter, given), adapter.runtime.stream(given["stream"])
+    return call(**given) if last is None or set(last.mesh.devices) & set(waiting.mesh.devices) else {}
 
 
-def on_its_own_stream(adapter: Any, call: Call, given: Given) -> bool:
+def on_its_own_stream(adapter, given):
     """True if a stream waits for its own recording."""
-    event = calls._event(adapter.runtime, given["event"])
-    return event.last is not None and f"stream {given['stream']}" in event.last.reached.name.split(" on ")
+    last = last_of(adapter, given)
+    return last is not None and f"stream {given['stream']}" in last.reached.name.split(" on ")
 
 
-def refuses_its_own(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    if on_its_own_stream(adapter, call, given):
-        raise Refusal(INVALID, "call", "tessStreamWaitEvent: not this")
-    return call(**given)
-
-
-ENQUEUE, SYNCHRONIZE, WAIT = Stream.enqueue, Stream.synchronize, WaitWork.run
-ENDED: WeakSet[Work] = WeakSet()
+ENQUEUE, SYNCHRONIZE = Stream.enqueue, Stream.synchronize
+ENDED = WeakSet()
 """Waits that hold nothing back any more."""
 
 
-async def unless_ended(self: WaitWork, rank: int) -> None:
-    if self not in ENDED:
-        await WAIT(self, rank)
+def end_all_but_the_last(stream):
+    ENDED.update([work for work in stream.queued if isinstance(work, WaitWork)][:-1])
 
 
-def waits_of(stream: Any) -> list[Work]:
-    """Return the queued waits of a stream, in order."""
-    return [work for work in stream.queued if isinstance(work, WaitWork)]
-
-
-def ends_waits_of_others(self: Stream) -> None:
+def ends_waits_of_others(self):
     for other in self.mesh.streams.values():
         if other is not self:
-            ENDED.update(waits_of(other)[:-1])
+            end_all_but_the_last(other)
     SYNCHRONIZE(self)
 
 
-def ended_by_a_record(self: Stream, work: Work) -> None:
+def ended_by_a_record(self, work):
     if isinstance(work, RecordWork):
-        ENDED.update(waits_of(self)[:-1])
+        end_all_but_the_last(self)
     ENQUEUE(self, work)
 
 
-def joining(name: str, description: str, attribute: str, substitute: Any) -> Violation:
+def joining(name, description, attribute, substitute):
     """Return a violation whose streams wait for several others, and forget one of them."""
-    substitutions = (Stream, attribute, substitute), ("runtime.streams.WaitWork.run", unless_ended)
-    return replaced("RT-12-03", description, BuildsOnce, *substitutions, name=name)
+    waits = ("runtime.streams.WaitWork.run", only_if(lambda wait, rank: wait not in ENDED))
+    return replaced("RT-12-03", description, BuildsOnce, (Stream, attribute, substitute), waits, name=name)
 
 
-JOINS = [
+VIOLATORS = [
     joining("join_forgets", "forgets all waits of a stream but the last when another is synchronized", "synchronize",
         ends_waits_of_others),
     joining("join_recorded", "forgets all waits but the last before a recording", "enqueue", ended_by_a_record),
-]  # fmt: skip
-
-RUNS: list[Violation] = [
-    broken("RT-12-03", "own_mesh_only", "does not wait for events of another mesh", WaitWork, "run", own_mesh_only),
-    broken("RT-12-03", "urgent_goes_on", "does not wait for streams of lower priority", WaitWork, "run",
-        urgent_goes_on),
+    broken("RT-12-03", "own_mesh_only", "does not wait for events of another mesh", "runtime.streams.WaitWork.run",
+        only_if(lambda wait, rank: wait.recording.mesh is wait.stream.mesh)),
+    broken("RT-12-03", "urgent_goes_on", "does not wait for streams of lower priority", "runtime.streams.WaitWork.run",
+        only_if(urgent_waits)),
     exchanging("RT-02-06", "without_copies", "does not count the copy before a recording", both(CopyWork, RecordWork)),
     exchanging("RT-02-06", "copies_do_not_wait", "lets a copy overtake the wait before it", both(WaitWork, CopyWork)),
-]  # fmt: skip
-
-CALLS: list[Violation] = [
     answering("RT-02-06", "first_stream", "keeps an event with its first stream", "tessEventRecord",
         of_its_first_stream),
     answering("RT-12-03", "released", "lets waits go when the event is destroyed", "tessEventDestroy", releases),
     answering("RT-12-04", "anywhere", "takes a wait on a mesh apart", "tessStreamWaitEvent", anywhere),
-    answering("RT-02-13", "refuses_its_own", "refuses a stream's own event", "tessStreamWaitEvent", refuses_its_own),
+    answering("RT-02-13", "refuses_its_own", "refuses a stream's own event", "tessStreamWaitEvent",
+        unless(on_its_own_stream)),
 ]  # fmt: skip

@@ -1,74 +1,52 @@
 """Links that fail during a collective of the runtime: unnoticed, fatal, or with other bits (AMB-RT-182)."""
 
-from __future__ import annotations
+from unittest import mock
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.abi.status import Failure, Status
-from tessera_reference.adapter import make
-from tessera_reference.collectives.travel import Cut
+from tessera_reference.abi.status import Failure
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import contexts
 from tessera_reference.runtime.collectives import CollectiveWork
-from tessera_reference.runtime.contexts import FaultPlan
 
-CUTS, COMBINED, DURATION = FaultPlan.link_cuts, CollectiveWork._combined, CollectiveWork._duration
+from .changes import broken
 
-
-def failing(
-    name: str, description: str, method: str, instead: Callable[..., Any], on: Any = CollectiveWork
-) -> Violation:
-    """Return a violation that replaces one method of a runtime whose links fail."""
-    return replaced("RT-07-07", description, make, (on, method, instead), name=name)
+DURATION = CollectiveWork._duration
 
 
-def unnoticed(self: FaultPlan, now: int) -> tuple[Cut, ...]:
-    return ()
+def failing(name, description, place, instead):
+    """Return a violation of a runtime whose links fail."""
+    return broken("RT-07-07", name, description, place, instead)
 
 
-def fatal(self: CollectiveWork, group: Any) -> int:
-    if self.stream.mesh.context.faults.link_cuts(0):
-        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, "a link that failed", "links that are not down")
-    return DURATION(self, group)
-
-
-def launch_failed(self: CollectiveWork, group: Any) -> int:
-    context = self.stream.mesh.context
-    timeout, context.timeout = context.timeout, None
-    try:
+def launch_failed(self, group):
+    with mock.patch.object(self.stream.mesh.context, "timeout", None):
         return DURATION(self, group)
-    finally:
-        context.timeout = timeout
 
 
-def lost(self: CollectiveWork, group: Any, contributions: Any) -> Mapping[int, Array]:
-    found = COMBINED(self, group, contributions)
-    if not self.stream.mesh.context.faults.link_cuts(0):
-        return found
-    return {rank: _cleared(work) for rank, work in found.items()}
+def lost(self, group, contributions, right=CollectiveWork._combined):
+    results = right(self, group, contributions)
+    cut = self.stream.mesh.context.faults.link_cuts(0)
+    return {rank: cleared(array) for rank, array in results.items()} if cut else results
 
 
-def _cleared(array: Array) -> Array:
+def cleared(array):
+    """Return an array whose last element is zero."""
     size = array.dtype.storage_bytes
     return Array.from_bits(array.dtype, array.shape, array.to_bits()[:-size] + bytes(size))
 
 
-def silent(self: CollectiveWork, group: Any) -> int:
+def silent(self, group):
     try:
         return DURATION(self, group)
     except Failure as failure:
         raise Failure(failure.status, failure.function, "no way", "a way") from None
 
 
-def anything(function: str, what: str, given: str, known: Any) -> None:
-    """Accept any name of a link."""
-
-
 VIOLATIONS = [
-    failing("timeout_forgotten", "fails a launch where a timeout is configured", "_duration", launch_failed),
-    failing("link_cut_loses_bits", "has other bits where a link fails", "_combined", lost),
-    failing("failed_link_not_named", "does not name the failed link", "_duration", silent),
-    failing("any_link", "accepts a link that the machine does not have", "require_known", anything, contexts),
+    failing("timeout_forgotten", "fails a launch where a timeout is configured",
+        "runtime.collectives.CollectiveWork._duration", launch_failed),
+    failing("link_cut_loses_bits", "has other bits where a link fails",
+        "runtime.collectives.CollectiveWork._combined", lost),
+    failing("failed_link_not_named", "does not name the failed link",
+        "runtime.collectives.CollectiveWork._duration", silent),
+    failing("any_link", "accepts a link that the machine does not have",
+        "runtime.contexts.require_known", lambda function, what, given, known: None),
 ]  # fmt: skip

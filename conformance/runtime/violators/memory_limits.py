@@ -1,40 +1,18 @@
 """Sizes beyond any machine's memory, and releases of unallocated memory (runtime specification, 4.4 and 19.A)."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation
 
-from .changes import INVALID, UNSUPPORTED, Call, Given, accepting, answering
+from .changes import INVALID, UNSUPPORTED, accepting, answering, unless
 
 ROUNDED_TO = 64
 
 
-def rounded(given: Given) -> dict[str, Any]:
+def rounded(given):
     """Return the size rounded up in 64 bits, where the largest overflow to 0, and 0 becomes the least size."""
     return {"bytes": (given["bytes"] + ROUNDED_TO - 1) // ROUNDED_TO * ROUNDED_TO % (1 << 64) or ROUNDED_TO}
 
 
-def signed(given: Given) -> dict[str, Any]:
-    return {"bytes": ROUNDED_TO if given["bytes"] >= 1 << 63 else given["bytes"]}
-
-
-def too_large(given: Given) -> bool:
-    """True if rounding up overflows."""
-    return bool(given["bytes"] > (1 << 64) - ROUNDED_TO)
-
-
-SIZES: list[Violation] = [
-    accepting("RT-19.A-02", "rounding_overflows", "gives 64 bytes for SIZE_MAX", "tessMalloc", too_large, rounded),
-    accepting("RT-07-04", "signed_sizes", "takes sizes for signed", "tessMalloc", lambda given: True, signed),
-    accepting("RT-19.A-02", "host_rounding_overflows", "gives 64 bytes for SIZE_MAX", "tessHostAlloc", too_large,
-        rounded),
-]  # fmt: skip
-
-
-def always(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def always(adapter, call, given):
     """Release known memory, and report the same success for unknown memory."""
     try:
         return call(**given)
@@ -44,10 +22,10 @@ def always(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         raise
 
 
-def whole(name: str) -> Any:
+def whole(name):
     """Return a call that releases the allocation that contains an address."""
 
-    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    def answer(adapter, call, given):
         for allocation in adapter.runtime.machine.memory.live():
             if allocation.address <= given[name] < allocation.address + allocation.bytes:
                 return call(**(given | {name: allocation.address}))
@@ -56,7 +34,7 @@ def whole(name: str) -> Any:
     return answer
 
 
-def of_any_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def of_any_mesh(adapter, call, given):
     """Release memory of another mesh, and still refuse."""
     for allocation in adapter.runtime.machine.memory.live():
         if allocation.address == given["devPtr"] and allocation.owner not in (0, given["mesh"]):
@@ -65,17 +43,21 @@ def of_any_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given)
 
 
-def not_of_the_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Report memory of another mesh as unsupported."""
+def of_another_mesh(adapter, given):
+    """True if memory belongs to another mesh."""
     owners = {allocation.address: allocation.owner for allocation in adapter.runtime.machine.memory.live()}
-    if owners.get(given["devPtr"], 0) not in (0, given["mesh"]):
-        raise Refusal(UNSUPPORTED, "call", "memory of another mesh")
-    return call(**given)
+    return owners.get(given["devPtr"], 0) not in (0, given["mesh"])
 
 
-RELEASED: list[Violation] = [
+VIOLATORS = [
+    *(accepting("RT-19.A-02", name, "gives 64 bytes for SIZE_MAX", function,
+        lambda given: given["bytes"] > (1 << 64) - ROUNDED_TO, rounded)
+        for name, function in (("rounding_overflows", "tessMalloc"), ("host_rounding_overflows", "tessHostAlloc"))),
+    accepting("RT-07-04", "signed_sizes", "takes sizes for signed", "tessMalloc", lambda given: True,
+        lambda given: {"bytes": ROUNDED_TO if given["bytes"] >= 1 << 63 else given["bytes"]}),
     answering("RT-04.4-15", "frees_for_any_mesh", "frees what it refuses to free", "tessFree", of_any_mesh),
-    answering("RT-19.A-01", "cannot_free", "cannot free memory of another mesh", "tessFree", not_of_the_mesh),
+    answering("RT-19.A-01", "cannot_free", "cannot free memory of another mesh", "tessFree",
+        unless(of_another_mesh, UNSUPPORTED)),
     answering("RT-07-02", "frees_anything", "reports that it has freed what it never gave", "tessFree", always),
     answering("RT-19.A-01", "frees_by_any_address", "frees by any address within", "tessFree", whole("devPtr")),
     answering("RT-19.A-01", "frees_host_by_any_address", "frees by any address within", "tessHostFree",

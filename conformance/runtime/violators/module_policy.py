@@ -1,39 +1,24 @@
 """Contexts that load unsigned modules, and permit forbidden work (runtime spec 15; AMB-RT-88)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 from unittest import mock
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import Around
 from tessera_reference.abi.fatbin import read
-from tessera_reference.adapter import make
 from tessera_reference.runtime import calls
-from tessera_reference.runtime.contexts import Context, ModulePolicy
+from tessera_reference.runtime.contexts import ModulePolicy
 
-from .changes import Call, Given, answering, in_every_context
-
-VERIFY, REQUIRE = calls.verify, Context.require_policy
+from .changes import answering, broken, in_every_context, only_if
 
 
-# Signatures
-
-
-def verifying(clause: str, name: str, description: str, verify: Callable[..., None]) -> Violation:
+def verifying(clause, name, description, verify):
     """Return a violation that checks signatures differently."""
-    return replaced(clause, description, make, ("runtime.calls.verify", verify), name=name)
+    return broken(clause, name, description, "runtime.calls.verify", verify)
 
 
-def unsigned_accepted(image: bytes, keys: Any) -> None:
-    if read(image, runtime=None).section("signature") is not None:
-        VERIFY(image, keys)
-
-
-def loaded_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def loaded_first(adapter, call, given):
     with restricted(adapter, given, ModulePolicy()) as context:
         module = adapter.runtime.module(call(**given)["module"])
         for entry in module.fatbin.metadata.kernels:
@@ -44,63 +29,48 @@ def loaded_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 @contextmanager
-def restricted(adapter: Any, given: Given, policy: ModulePolicy) -> Iterator[Context]:
+def restricted(adapter, given, policy):
     """Yield the context of a call, under other restrictions within the block."""
     context = adapter.runtime.context(given["context"])
     with mock.patch.object(context, "module_policy", policy):
         yield context
 
 
-SIGNED = [
-    verifying("RT-15-01", "unsigned_accepted", "loads modules that nobody signed", unsigned_accepted),
-    verifying("RT-15-05", "first_key", "trusts the first of several keys",
-              lambda image, keys: VERIFY(image, list(keys)[:1])),
-    answering("RT-15-01", "LoadedFirst", "runs a module before it looks at its signature", "tessModuleLoad",
-              loaded_first),
-    in_every_context("RT-15-05", "KeysOfAll", "trusts keys in every context", "tessxSetModulePolicy"),
-]  # fmt: skip
+def requiring(clause, name, description, policy):
+    """Return a violation that requires `policy(context, function, policy of work)` of work."""
+    return broken(clause, name, description, "runtime.contexts.Context.require_policy", Around(lambda usual:
+        lambda self, function, given: usual(self, function, policy(self, function, given))))  # fmt: skip
 
 
-# Prohibitions and their enforcement
-
-
-def requiring(clause: str, name: str, description: str, require: Callable[..., None]) -> Violation:
-    """Return a violation that changes the policy required of work."""
-    return replaced(clause, description, make, ("runtime.contexts.Context.require_policy", require), name=name)
-
-
-def fast_launches(self: Context, function: str, policy: Any) -> None:
-    REQUIRE(self, function, replace(policy, allowFastMath=0))
-
-
-def loose_gathering(self: Context, function: str, policy: Any) -> None:
-    moves = function in ("tessAllGather", "tessBroadcast")
-    REQUIRE(self, function, replace(policy, deterministic=1) if moves else policy)
-
-
-def context_alone(self: Context, function: str, policy: Any) -> None:
-    REQUIRE(self, function, self.governing())
-
-
-def fast_module_loaded(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def fast_module_loaded(adapter, call, given):
     policy = adapter.runtime.context(given["context"]).module_policy
     with restricted(adapter, given, replace(policy, forbid_fast_math=False)):
         return call(**given)
 
 
-def refused_and_set(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def refused_and_set(adapter, call, given):
     try:
         return call(**given)
     except Refusal:
-        context = adapter.runtime.context(given["context"])
-        context.policy = calls.read_policy("", given["policy"])
+        adapter.runtime.context(given["context"]).policy = calls.read_policy("", given["policy"])
         raise
 
 
-POLICIES = [
-    requiring("RT-15-02", "fast_launches", "lets launches use fast math where that is forbidden", fast_launches),
-    requiring("RT-15-07", "loose_gathering", "enforces determinism of reductions alone", loose_gathering),
-    requiring("RT-15-07", "context_alone", "looks at the policy of the context alone", context_alone),
+VIOLATORS = [
+    verifying("RT-15-01", "unsigned_accepted", "loads modules that nobody signed",
+        only_if(lambda image, keys: read(image, runtime=None).section("signature") is not None)),
+    verifying("RT-15-05", "first_key", "trusts the first of several keys",
+        Around(lambda usual: lambda image, keys: usual(image, list(keys)[:1]))),
+    answering("RT-15-01", "LoadedFirst", "runs a module before it looks at its signature", "tessModuleLoad",
+              loaded_first),
+    in_every_context("RT-15-05", "KeysOfAll", "trusts keys in every context", "tessxSetModulePolicy"),
+    requiring("RT-15-02", "fast_launches", "lets launches use fast math where that is forbidden",
+        lambda context, function, policy: replace(policy, allowFastMath=0)),
+    requiring("RT-15-07", "loose_gathering", "enforces determinism of reductions alone",
+        lambda context, function, policy:
+            replace(policy, deterministic=1) if function in ("tessAllGather", "tessBroadcast") else policy),
+    requiring("RT-15-07", "context_alone", "looks at the policy of the context alone",
+        lambda context, function, policy: context.governing()),
     answering("RT-15-02", "FastModuleLoaded", "loads modules with fast math where that is forbidden", "tessModuleLoad",
               fast_module_loaded),
     answering("RT-15-02", "RefusedAndSet", "sets a policy that it refuses", "tessSetNumericsPolicy", refused_and_set),

@@ -1,63 +1,31 @@
 """Modules that are loaded, searched or unloaded wrongly (runtime specification, 4.5)."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced
 from tessera_reference.runtime.launches import LoadedModule
 
-from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing
-
-BINARIES = ("ptx", "amdgcn", "target-ir")
-"""Sections that an IR pack has none of."""
+from .changes import INVALID, UNSUPPORTED, answering, broken, refusing, unless
 
 
-def just_loaded(adapter: Any, answer: dict[str, Any]) -> LoadedModule:
-    """Return the module of the returned handle."""
-    module: LoadedModule = dict(adapter.runtime.handles.live("module"))[answer["module"]]
-    return module
-
-
-def one_module(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def one_module(adapter, call, given):
     live = adapter.runtime.handles.live("module")
     return {"module": live[-1][0]} if live else call(**given)
 
 
-def with_parameters(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def with_parameters(adapter, call, given):
     answer = call(**given)
-    if not any(kernel.parameters for kernel in just_loaded(adapter, answer).fatbin.metadata.kernels):
+    if not any(kernel.parameters for kernel in adapter.runtime.module(answer["module"]).fatbin.metadata.kernels):
         raise Refusal(INVALID, "call", "tessModuleLoad: kernels without parameters")
     return answer
 
 
-LOADED = [
-    answering("RT-04.5-04", "one_module", "gives the first module for every image", "tessModuleLoad", one_module),
-    answering("RT-04.5-04", "with_parameters", "wants kernels with parameters", "tessModuleLoad", with_parameters),
-    refusing("RT-04.5-04", "no_host_memory", "loads no image from the memory of the host", "tessModuleLoad",
-        lambda given: isinstance(given["image"], int), INVALID),
-]  # fmt: skip
-
-
-def has_binaries(module: LoadedModule) -> bool:
-    """True if a module is no IR pack."""
-    return any(section.kind in BINARIES for section in module.fatbin.sections)
-
-
-def packs_at_rest(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def of_a_pack(adapter, given):
+    """True if the kernel's module is an IR pack, which has no binary."""
     kernel = dict(adapter.runtime.handles.live("kernel")).get(given["kernel"])
-    if kernel is not None and not has_binaries(kernel.module):
-        raise Refusal(UNSUPPORTED, "call", "tessLaunch: no binary")
-    return call(**given)
+    sections = kernel.module.fatbin.sections if kernel is not None else ()
+    return kernel is not None and not {"ptx", "amdgcn", "target-ir"} & {section.kind for section in sections}
 
 
-PACKS = [
-    answering("RT-04.5-14", "packs_at_rest", "runs no kernel of an IR pack", "tessLaunch", packs_at_rest),
-]
-
-
-def all_of_the_image(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def all_of_the_image(adapter, call, given):
     live = dict(adapter.runtime.handles.live("module"))
     answer = call(**given)
     for handle, module in live.items():
@@ -66,7 +34,7 @@ def all_of_the_image(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return answer
 
 
-def undone(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def undone(adapter, call, given):
     for _, mesh in adapter.runtime.handles.live("mesh"):
         for stream in mesh.streams.values():
             for work in stream.queued:
@@ -74,40 +42,30 @@ def undone(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given)
 
 
-async def _nothing(rank: int) -> None:
+async def _nothing(rank):
     """Do nothing."""
 
 
-UNLOADED = [
+def any_case(module, expected):
+    kernels = module.fatbin.metadata.kernels
+    return next((kernel for kernel in kernels if kernel.name.lower() == expected.lower()), None)
+
+
+def among_sixteen(self, name, right=LoadedModule.entry):
+    first = [kernel.name for kernel in self.fatbin.metadata.kernels[:16]]
+    return right(self, first[-1] if len(first) == 16 and name not in first else name)
+
+
+VIOLATORS = [
+    answering("RT-04.5-04", "one_module", "gives the first module for every image", "tessModuleLoad", one_module),
+    answering("RT-04.5-04", "with_parameters", "wants kernels with parameters", "tessModuleLoad", with_parameters),
+    refusing("RT-04.5-04", "no_host_memory", "loads no image from the memory of the host", "tessModuleLoad",
+        lambda given: isinstance(given["image"], int), INVALID),
+    answering("RT-04.5-14", "packs_at_rest", "runs no kernel of an IR pack", "tessLaunch",
+        unless(of_a_pack, UNSUPPORTED)),
     answering("RT-04.5-15", "all_of_the_image", "unloads equal modules too", "tessModuleUnload", all_of_the_image),
     answering("RT-04.5-15", "undone", "drops queued work", "tessModuleUnload", undone),
-]
-
-
-def found(name: str, description: str, matches: Any) -> Violation:
-    """Return a violation that takes the first kernel of a module that matches a name."""
-
-    def entry(module: LoadedModule, expected: str) -> Any:
-        return next(
-            (kernel for kernel in module.fatbin.metadata.kernels if matches(module, kernel.name, expected)), None
-        )
-
-    return replaced("RT-04.5-16", description, BuildsOnce, ("runtime.launches.LoadedModule.entry", entry), name=name)
-
-
-def names(module: LoadedModule) -> list[str]:
-    """Return the names of the module's kernels."""
-    return [kernel.name for kernel in module.fatbin.metadata.kernels]
-
-
-def among_sixteen(self: LoadedModule, name: str) -> Any:
-    first = names(self)[:16]
-    return ENTRY(self, first[-1]) if len(first) == 16 and name not in first else ENTRY(self, name)
-
-
-ENTRY = LoadedModule.entry
-FOUND = [
-    replaced("RT-04.5-16", "takes the 16th kernel of a module for those behind it", BuildsOnce,
-        ("runtime.launches.LoadedModule.entry", among_sixteen), name="sixteen_kernels"),
-    found("any_case", "does not tell capitals apart", lambda module, name, expected: name.lower() == expected.lower()),
+    broken("RT-04.5-16", "sixteen_kernels", "takes the 16th kernel of a module for those behind it",
+        "runtime.launches.LoadedModule.entry", among_sixteen),
+    broken("RT-04.5-16", "any_case", "does not tell capitals apart", "runtime.launches.LoadedModule.entry", any_case),
 ]  # fmt: skip

@@ -1,16 +1,11 @@
 """Launches whose softmax, log-sum-exp or clamp is not the stable formulation, though the toggle is on (spec 11)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import replaced
 from tessera_reference.abi.policy import Descriptor
-from tessera_reference.compilation.executables import Executable
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import calls
 from tessera_reference.runtime.launches import LaunchWork
@@ -18,65 +13,47 @@ from tessera_reference.runtime.launches import LaunchWork
 from .changes import BuildsOnce
 
 EXECUTED, MADE = LaunchWork._executed, calls._executable
-Arguments = Mapping[str, Array]
-When = Callable[[LaunchWork], bool]
 
 OVERFLOW = {"fp16": 11.0, "bf16": 88.0, "fp32": 88.0, "fp64": 709.0}
 """From where on an exponential is infinite, of fp16 in its own format."""
 
 
-def with_text(*arguments: Any) -> Executable:
+def with_text(*arguments):
     """Return the executable of a launch with the Graph IR of its module."""
     executable, section = MADE(*arguments), arguments[1].module.fatbin.section("graph-ir")
     object.__setattr__(executable, "graph_ir", section.data.decode() if section else "")
     return executable
 
 
-def unstable(clause: str, name: str, description: str, operation: str, when: When) -> Violation:
+def unstable(clause, name, description, operation, when):
     """Return a violation whose launches with an operation give NaN, or with clamp none, as unstable formulas do."""
 
-    def executed(self: LaunchWork, executable: Executable, rank: int, arguments: Arguments) -> Mapping[str, Array]:
+    def executed(self, executable, rank, arguments):
         results = EXECUTED(self, executable, rank, arguments)
         if f"tessera.graph.{operation}" not in vars(executable)["graph_ir"] or not when(self):
             return results
         change = without_nan if operation == "clamp" else overflowing(arguments, operation)
         return {name: change(array) for name, array in results.items()}
 
-    return replaced(
-        clause,
-        description,
-        BuildsOnce,
-        ("runtime.launches.LaunchWork._executed", executed),
-        ("runtime.calls._executable", with_text),
-        name=name,
-    )
+    substitutes = {"runtime.launches.LaunchWork._executed": executed, "runtime.calls._executable": with_text}
+    return replaced(clause, description, BuildsOnce, *substitutes.items(), name=name)
 
 
-def without_nan(array: Array) -> Array:
+def without_nan(array):
     """Return the lower bound in place of NaN."""
     return Array(array.dtype, np.where(np.isnan(array.values), -1.0, array.values).astype(array.values.dtype))
 
 
-def overflowing(arguments: Arguments, operation: str) -> Callable[[Array], Array]:
+def overflowing(arguments, operation):
     """Return a function that gives NaN everywhere if the exponential of an operand is infinite."""
     floats = [argument for argument in arguments.values() if argument.dtype.kind == "float" and argument.rank]
     scores = 32.0 if operation == "flash_attention" else 1.0
     large = any((float_.values * scores > OVERFLOW.get(float_.dtype.name, 88.0)).any() for float_ in floats)
-
-    def change(array: Array) -> Array:
-        return Array(array.dtype, np.full_like(array.values, np.nan)) if large else array
-
-    return change
+    return lambda array: Array(array.dtype, np.full_like(array.values, np.nan)) if large else array
 
 
-def always(work: LaunchWork) -> bool:
-    """Return True for every launch."""
-    return True
-
-
-def allows_fast_math(work: LaunchWork) -> bool:
-    """Return true if the policy allows fast math."""
-    return bool(work.policy.allowFastMath)
+def allows_fast_math(work):
+    return work.policy.allowFastMath
 
 
 LAUNCHED = [
