@@ -5,7 +5,7 @@ from unittest import mock
 from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir.types import Tensor
 
-from .changes import after, around, instead
+from .changes import after, answers, around, instead
 from .language_syntax import refuses, rewrites
 from .levels_equality import descending
 
@@ -48,14 +48,14 @@ def reordered_where(condition):
         with mock.patch.object(MatMul, "execute", turned if condition(source, level) else product):
             return usual(self, source=source, level=level, **request)
 
-    return around(execute)
+    return execute
 
 
 REORDERED = [
-    instead("ReorderedWhenScheduled", "LANG-02.3-79", "adds the terms of a scheduled product in another order",
-        "adapter.ReferenceAdapter.language_execute", reordered_where(lambda source, level: "schedule." in source)),
-    instead("OutermostWins", "LANG-02-07", "lets a fast function or run win over a numerics statement",
-        "adapter.ReferenceAdapter.language_execute",
+    answers("ReorderedWhenScheduled", "LANG-02.3-79", "adds the terms of a scheduled product in another order",
+        "language_execute", reordered_where(lambda source, level: "schedule." in source)),
+    answers("OutermostWins", "LANG-02-07", "lets a fast function or run win over a numerics statement",
+        "language_execute",
         reordered_where(lambda source, level: level == "fast" or "numerics_profile=fast" in source)),
 ]  # fmt: skip
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tessera_conformance.adapter import Refusal
 from tessera_reference.ir.verifier import looser_calls
 
-from .changes import around, instead
+from .changes import answers, around, instead
 from .verifiers_of_text import misreads, overlooks, turns_down
 
 
@@ -20,7 +20,7 @@ def tells_worse(name, clause, description, **fields):
             diagnostics = [replace(entry, **fields) for entry in outcome.diagnostics]
             raise Refusal(outcome.code, outcome.phase, outcome.message, diagnostics) from None
 
-    return instead(name, clause, description, "adapter.ReferenceAdapter.language_verify_ir", around(verify_ir))
+    return answers(name, clause, description, "language_verify_ir", verify_ir)
 
 
 STRUCTURE = [

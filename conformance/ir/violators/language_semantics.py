@@ -9,7 +9,7 @@ from tessera_reference.graph.reductions import MatMul
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import pairwise
 
-from .changes import after, around, instead
+from .changes import after, answers, around, instead
 from .language_syntax import rewrites
 
 
@@ -71,8 +71,8 @@ PROFILES = [
     profiles("no_strict", "LANG-10-10", "does not know the profile strict", "fast deterministic"),
     instead("narrow_accumulation", "LANG-11-13", "takes an accumulator that is narrower than the profile allows",
         "language.scope.refuse_narrow_accumulation", lambda operation, profile: None),
-    instead("ProfileOfTheRun", "LANG-04-04", "lets the profile of the run win over the function's",
-        "adapter.ReferenceAdapter.language_execute", around(of_the_run)),
+    answers("ProfileOfTheRun", "LANG-04-04", "lets the profile of the run win over the function's", "language_execute",
+        of_the_run),
 ]  # fmt: skip
 
 

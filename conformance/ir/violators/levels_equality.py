@@ -7,7 +7,7 @@ import numpy as np
 from tessera_conformance.tensors import Tensor
 from tessera_reference.numerics.array import Array
 
-from .changes import around, instead, where_refused
+from .changes import answers, around, instead, where_refused
 
 FRACTIONS = {"fp64": 52, "fp32": 23, "bf16": 7, "fp16": 10, "fp8_e4m3": 3, "fp8_e5m2": 2}
 """Bits of the fraction of some dtypes."""
@@ -21,7 +21,7 @@ def differing(name, description, levels, change, when=lambda request: True):
         changes = request.get("at", "graph") in levels and when(request)
         return {"outputs": [change(output) if changes else output for output in outputs]}
 
-    return instead(name, "LANG-08.2-01", description, "adapter.ReferenceAdapter.language_execute", around(execute))
+    return answers(name, "LANG-08.2-01", description, "language_execute", execute)
 
 
 def words_by(change):
@@ -75,7 +75,7 @@ OTHERS = [
     instead("Lenient", "LANG-08.2-01", "lets a division by zero pass at Tile IR",
         "adapter.ReferenceAdapter.language_execute", where_refused(lambda self, **request:
             {"outputs": []}, lambda refusal, self, **request: request.get("at") == "tile")),
-    instead("Veiled", "LANG-12-04", "shows Graph IR whatever level is asked for",
-        "adapter.ReferenceAdapter.language_lower", around(lambda usual, self, **request:
-            usual(self, **request) | {"text": usual(self, source=request["source"], to="graph")["text"]})),
+    answers("Veiled", "LANG-12-04", "shows Graph IR whatever level is asked for", "language_lower",
+        lambda usual, self, **request:
+            usual(self, **request) | {"text": usual(self, source=request["source"], to="graph")["text"]}),
 ]  # fmt: skip
