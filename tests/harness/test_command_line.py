@@ -609,6 +609,7 @@ class Machine:
 
     def __init__(self) -> None:
         self._memory: dict[int, bytes] = {}
+        self._alive: list[str] = []
 
     def hello(self) -> dict[str, object]:
         return {
@@ -620,7 +621,12 @@ class Machine:
     def runtime_tessMeshCreate(self, *, context: int, deviceIds: list[int], **_: object) -> dict[str, int]:  # noqa: N802, N803
         if not context:
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", "no context")
+        self._alive.append("mesh")
         return {"mesh": 1 + deviceIds[0]}
+
+    def runtime_tessMeshDestroy(self, *, mesh: int) -> dict[str, int]:  # noqa: N802
+        assert self._alive.pop() == "mesh"
+        return {}
 
     def runtime_tessMalloc(self, *, bytes: int, **_: object) -> dict[str, int]:  # noqa: N802
         self._memory[len(self._memory) + 1] = b""
@@ -644,12 +650,19 @@ class Machine:
         return {"context": 1}
 
     def runtime_tessStreamCreate(self, **_: object) -> dict[str, int]:  # noqa: N802
+        self._alive.append("stream")
         return {"stream": 1}
+
+    def runtime_tessStreamDestroy(self, *, stream: int) -> dict[str, int]:  # noqa: N802
+        assert self._alive.pop() == "stream"
+        return {}
 
     def runtime_tessStreamSynchronize(self, **_: object) -> dict[str, int]:  # noqa: N802
         return {}
 
     def runtime_tessShutdown(self, **_: object) -> dict[str, int]:  # noqa: N802
+        if self._alive:  # another reading of AMB-RT-50
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", f"{self._alive} are alive")
         return {}
 
 

@@ -237,7 +237,7 @@ class Max(DifferentiableReduction):
     compute = staticmethod(reductions.max)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """Return dy for the first of the largest elements, 0 for the others."""
+        """Return dy for the largest element, of ties the first, and 0 for the others."""
         return _at_first_largest(dy, x, x, self.axis)
 
 
@@ -248,7 +248,7 @@ class Min(DifferentiableReduction):
     compute = staticmethod(reductions.min)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """Return dy for the first of the smallest elements, 0 for the others."""
+        """Return dy for the smallest element, of ties the first, and 0 for the others."""
         return _at_first_largest(dy, x, -x, self.axis)
 
 

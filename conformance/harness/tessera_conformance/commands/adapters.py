@@ -231,6 +231,10 @@ def _copy(impl: Implementation, check: Check) -> None:
         check.returns(copied, "the copy")
     call("tessStreamSynchronize", stream=stream)
     check.equal(call("tessxHostRead", hostPtr=target, bytes=8)["data"], sent, "the bytes that came back")
+    # One alternative of AMB-RT-50 refuses to end a context with objects; a library may lack these functions.
+    impl.runtime.tessFree(mesh=mesh, devPtr=device)
+    impl.runtime.tessStreamDestroy(stream=stream)
+    impl.runtime.tessMeshDestroy(mesh=mesh)
     call("tessShutdown", context=context)
 
 
