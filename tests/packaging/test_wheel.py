@@ -100,9 +100,11 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SAMPLE = ("abi/test_dtype_ids.py", "collectives/test_all_reduce.py", "ir/test_elementwise.py", "runtime/test_copies.py")
 
 
-def run(scripts: Path, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(
+    scripts: Path, directory: Path, *arguments: str, program: str = "tessera-conformance"
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [scripts / "tessera-conformance", *arguments],
+        [scripts / program, *arguments],
         cwd=directory,
         env={"PATH": f"{scripts}:/usr/bin:/bin"},
         capture_output=True,
@@ -127,11 +129,8 @@ def test_an_adapter_in_the_working_directory_is_found(scripts: Path, tmp_path: P
     (tmp_path / "my_adapter.py").write_text(ADAPTER)
     done = run(scripts, tmp_path, "run", "--impl=py:my_adapter:make", "ir/test_matmul.py", "ir/test_types.py")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert {line["verdict"] for line in read(tmp_path / "report" / "report.jsonl").observations} <= {
-        "fail",
-        "unsupported",
-        "inapplicable",
-    }
+    verdicts = {line["verdict"] for line in read(tmp_path / "report" / "report.jsonl").observations}
+    assert verdicts <= {"fail", "unsupported", "inapplicable"}
 
 
 @pytest.mark.slow
@@ -166,8 +165,7 @@ def test_the_index_of_cases_comes_along(scripts: Path, tmp_path: Path) -> None:
         "from tessera_conformance.registry.cases import SHIPPED, digest_of_contents, read_index\n"
         "print(len(read_index(suite_directory() / SHIPPED, digest_of_contents()) or ()))"
     )
-    command = [scripts / "python", "-I", "-c", code]  # of the wheel, wherever PYTHONPATH points
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run(scripts, tmp_path, "-I", "-c", code, program="python")
     assert int(done.stdout) > 10_000, done.stderr
 
 
@@ -195,7 +193,7 @@ def test_the_skeletons_come_along(scripts: Path, tmp_path: Path) -> None:
         "    for kind in KINDS:\n"
         "        skeleton(language, kind, Path(language, kind)).write()\n"
     )
-    done = subprocess.run([scripts / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run(scripts, tmp_path, "-c", code, program="python")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "c" / "runtime" / "tessera.h").is_file()
     assert (tmp_path / "rust" / "operations" / "protocol.rs").is_file()

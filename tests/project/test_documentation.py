@@ -8,6 +8,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,6 @@ from tessera_reference.runtime import Runtime
 from tessera_reference.schedule.lowering import DIRECTIVES
 from tessera_reference.wsp.kernels import INSTRUCTIONS
 from tessera_reference.wsp.statements import ARITY, STATEMENTS
-
-# The documentation builds without warnings, its commands exist, and its example adapter works.
 
 
 @pytest.mark.slow
@@ -108,9 +107,6 @@ def test_every_package_of_the_reference_is_described(root: Path) -> None:
     assert [room for room in chapter_files if f"`{room}`" not in page] == []
 
 
-# The pages of the chapters list every statement, directive, instruction and function of the reference.
-
-
 def grammar_statements(root: Path) -> set[str]:
     """The keywords that begin a statement in the grammar of the language."""
     grammar = (root / "reference" / "tessera_reference" / "language" / "grammar.lark").read_text(encoding="utf-8")
@@ -137,8 +133,6 @@ def test_the_page_of_the_runtime_lists_every_function(root: Path) -> None:
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
-# The README of a chapter names every file of its folder that a reader may look for, and no other.
-
 NAMED = ("test_*.py", "kit/**/*.py", "vector_sources/*.py", "rejections/*.toml")
 FILE_NAME = re.compile(r"`([\w*/]+\.(?:py|toml))`")
 """A file, or a glob, in backticks; files of other chapter_files are linked instead."""
@@ -163,7 +157,7 @@ def test_the_readme_of_a_chapter_names_its_files(root: Path, chapter: str) -> No
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "first-hour.md"
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-PACKAGES = {"gcc": "gcc", "g++": "g++", "rustc": "rustc", "go": "golang-go", "node": "nodejs"}
+PACKAGES = {"gcc": "gcc", "g++": "g++", "rustc": "rustc", "go": "golang-go", "node": "nodejs", "pkg-config": "pkgconf"}
 
 
 def name_of(block: str) -> str:
@@ -171,23 +165,23 @@ def name_of(block: str) -> str:
     return f"{match[1]}-{match[2]}{'-later' if 'bundle' in block else ''}" if match else "reference"
 
 
+def run_block(block: str, folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run commands in a folder, or skip the test and say what to install if they start a program that is not there."""
+    for program, package in PACKAGES.items():
+        if re.search(rf"(^|[: ]){re.escape(program)} ", block, re.MULTILINE) and shutil.which(program) is None:
+            pytest.skip(f"{program} is not there: apt-get install {package}")
+    command = ["timeout", "--kill-after=10", "1800", "bash", "-euc", block]
+    return subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS, ids=name_of)
 def test_a_block_runs_and_ends_in_a_report(block: str, tmp_path: Path) -> None:
-    for program, package in PACKAGES.items():
-        if re.search(rf"(^|:){re.escape(program)} ", block, re.MULTILINE) and shutil.which(program) is None:
-            pytest.skip(f"{program} is not there: apt-get install {package}")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-euc", block],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = run_block(block, tmp_path, {**os.environ, "PATH": path})
     assert done.returncode == 0, done.stdout + done.stderr
     report = read(tmp_path / "report" / "report.jsonl")
     passed = [line["case"] for line in report.observations if line["verdict"] == "pass"]

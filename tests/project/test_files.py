@@ -23,49 +23,20 @@ from tessera_conformance.schemas import schemas
 
 # The files that may stand at the root of the checkout and among the published reports.
 
-AT_THE_ROOT = {
-    ".ci",
-    ".gitattributes",
-    ".gitignore",
-    ".pre-commit-config.yaml",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "Containerfile",
-    "LICENSE",
-    "README.md",
-    "action.yml",
-    "benchmarks",
-    "conformance",
-    "docs",
-    "examples",
-    "pyproject.toml",
-    "reference",
-    "reports",
-    "schemas",
-    "tests",
-    "tox.ini",
-    "vectors",
-}
-AMONG_THE_REPORTS = {
-    ".gitignore",
-    "README.md",
-    "benchmarks.txt",
-    "coverage.json",
-    "equivalent-mutants",
-    "implementations",
-    "kill-matrix.json",
-    "kill-matrix.md",
-    "libtessera",
-    "mutants.json",
-    "mutants.jsonl",
-    "mutants.md",
-    "probes",
-    "reference",
-    "spec-feedback.md",
-    "variants.json",
-    "variants.md",
-    "vendor_c",
-}
+AT_THE_ROOT = frozenset(
+    """
+    .ci .gitattributes .gitignore .pre-commit-config.yaml CHANGELOG.md CONTRIBUTING.md Containerfile LICENSE
+    README.md action.yml benchmarks conformance docs examples pyproject.toml reference reports schemas tests
+    tox.ini vectors
+    """.split()
+)
+AMONG_THE_REPORTS = frozenset(
+    """
+    .gitignore README.md benchmarks.txt coverage.json equivalent-mutants implementations kill-matrix.json
+    kill-matrix.md libtessera mutants.json mutants.jsonl mutants.md probes reference spec-feedback.md
+    variants.json variants.md vendor_c
+    """.split()
+)
 LARGEST = 4 * 2**20
 """Bytes that a committed file may have: the report of a whole run is kept compressed."""
 
@@ -89,8 +60,6 @@ def test_nothing_else_stands_among_the_reports(root: Path) -> None:
 def test_no_file_is_as_large_as_the_report_of_a_run(root: Path) -> None:
     assert [path for path in tracked(root) if (root / path).exists() and (root / path).stat().st_size > LARGEST] == []
 
-
-# Committed text speaks of the project alone.
 
 FOREIGN = re.compile(r"(?<![\w.])/(?:work|root|home|farm)/|/tmp/tessera-|pypi\.org|pythonhosted|deb\.debian\.org")
 
@@ -130,9 +99,7 @@ def test_every_test_file_is_collected(root: Path) -> None:
     ]
     assert len(defining) > 100
     assert [path for path in defining if not path.name.startswith("test_")] == []
-    assert [
-        path for path in defining if any(fnmatch(part, pattern) for part in path.parts for pattern in PASSED_OVER)
-    ] == []
+    assert [path for path in defining for part in path.parts if any(fnmatch(part, name) for name in PASSED_OVER)] == []
 
 
 def test_no_conftest_leaves_files_out(root: Path) -> None:
@@ -195,9 +162,8 @@ def test_clauses_and_features_exist() -> None:
 
 def test_every_method_of_a_chapter_names_a_clause() -> None:
     """Those of the session are the protocol's own; no specification has them."""
-    assert [
-        name for name, method in interface().methods.items() if not method.clauses and method.area != "session"
-    ] == []
+    methods = interface().methods.items()
+    assert [name for name, method in methods if not method.clauses and method.area != "session"] == []
 
 
 def needed_features() -> Iterator[str]:
@@ -209,9 +175,6 @@ def needed_features() -> Iterator[str]:
             yield from (method.feature.replace("{at}", word) for word in levels.words)
         elif method.feature:
             yield method.feature
-
-
-# ruff and mypy --strict have nothing to say.
 
 
 @pytest.mark.slow

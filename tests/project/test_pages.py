@@ -46,9 +46,6 @@ def test_every_argument_of_a_command_has_a_meaning(root: Path) -> None:
     assert [argument for argument, meaning in rows if not meaning.strip()] == []
 
 
-# The page of operations is what its script writes, and leaves nothing out.
-
-
 def test_every_operation_and_every_spelling_stands_on_the_page(root: Path) -> None:
     written = (root / "docs" / "operations.md").read_text(encoding="utf-8")
     names = [name for name in IR_OPERATIONS if name.startswith("tessera.graph.")]
@@ -57,21 +54,15 @@ def test_every_operation_and_every_spelling_stands_on_the_page(root: Path) -> No
     assert [spelling for spelling in SPELLINGS if f"`{spelling}`" not in written] == []
 
 
-# The page of names is current with the table, and the skeleton of a table lists every operation.
-
-
 def test_the_skeleton_lists_every_operation() -> None:
     text = (TEMPLATES / "python" / "operations.py").read_text(encoding="utf-8")
     lines = dict(re.findall(r'^    (?:# )?"(\w+)": lambda(.*?):', text, re.MULTILINE))
     assert list(lines) == list(OPERATIONS)
     for name, row in OPERATIONS.items():
         parameters = re.findall(r"\*?[a-z_0-9]+", lines[name])
-        assert [*row.operands, *(attribute for attribute in row.attributes if attribute in parameters)] == parameters, (
-            name
-        )
+        present = [attribute for attribute in row.attributes if attribute in parameters]
+        assert [*row.operands, *present] == parameters, name
 
-
-# The page of features is what its script writes, and every feature says truly what it stands for.
 
 REGISTRY = load_registry(clauses_directory())
 FEATURES = features(REGISTRY, clauses_directory())
@@ -114,9 +105,6 @@ def test_the_cases_of_a_feature_call_the_methods_through_which_it_shows(root: Pa
     assert wrong == {}
 
 
-# The page of levels is what its script writes, and its texts are what they say.
-
-
 def test_texts_of_the_page_are_read_as_ir_of_their_levels(root: Path) -> None:
     written = (root / "docs" / "levels.md").read_text(encoding="utf-8")
     texts = re.findall(r"^```\n(.*?)^```$", written, re.DOTALL | re.MULTILINE)[1:]
@@ -140,9 +128,6 @@ def test_the_protocol_names_every_operation_of_the_lower_levels(root: Path) -> N
     assert [name for name in lower if re.sub(r"\.[xyz]$", "", name) not in named] == []
 
 
-# The pictures and tables of the page on collectives are what its script makes.
-
-
 def test_the_page_of_collectives_and_its_pictures_are_current(root: Path) -> None:
     script = runpy.run_path(str(root / "docs" / "draw_collectives.py"))
     written = (root / "docs" / "collectives.md").read_text(encoding="utf-8")
@@ -154,25 +139,14 @@ def test_the_page_of_collectives_and_its_pictures_are_current(root: Path) -> Non
         assert f"(images/{name})" in written
 
 
-# The picture of a trace is what its script draws.
-
-
 def test_the_picture_of_a_trace_is_current(root: Path) -> None:
     script = runpy.run_path(str(root / "docs" / "draw_trace.py"))
     drawn = (root / "docs" / "images" / "trace.svg").read_text(encoding="utf-8")
     assert drawn == script["drawing"](script["trace"]()) + "\n", "run `python docs/draw_trace.py`"
-
-
-def test_the_page_of_the_runtime_shows_the_trace(root: Path) -> None:
     assert "(images/trace.svg)" in (root / "docs" / "runtime.md").read_text(encoding="utf-8")
 
 
-# The examples of collectives run, and the committed trace is what its example writes.
-
-EXAMPLES = ("data_parallel", "moe", "prefetch")
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", ["data_parallel", "moe", "prefetch"])
 def test_an_example_runs(root: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(root / "examples" / "collectives" / f"{name}.py"), run_name="__main__")
     assert " us" in capsys.readouterr().out
