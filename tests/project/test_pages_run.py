@@ -44,7 +44,7 @@ STAND_INS = {
     "README-6": ENDPOINT.format("unix acme.sock"),
     "c_library-2": f"cp {PLACEHOLDER}/tests/c_library/programs/section_18.c program.c\n",
     "start_endpoint-1": ENDPOINT.format("unix acme.sock") + ENDPOINT.format("tcp 127.0.0.1:4711"),
-    "start_runtime-1": f"make -s -C {PLACEHOLDER}/examples/plain_c BUILD=$PWD/build; mv build/lib/* build/libacme.so\n",
+    "start_runtime-1": "tessera-reference build-c-library --output build\ncp build/lib/lib*.so build/libacme.so\n",
 }
 """Commands that make what the reader has, by block."""
 
