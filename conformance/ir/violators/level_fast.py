@@ -8,14 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from tessera_reference.numerics import arithmetic, elementary, reductions
+from tessera_reference.numerics import elementary, reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.rounding import round_operand, round_to
 from tessera_reference.numerics.trees import FOLD
 
 from ..variants.declared_arithmetic import DeclaredArithmetic
 from .changes import around
-from .levels import EXP, MATMUL, SUMS, breaking, exponential, products, steps_off
+from .levels import EXP, MATMUL, SUMS, breaking, exponential, flushing_multiply, products, steps_off
 
 fast = partial(breaking, "fast")
 
@@ -47,20 +47,16 @@ def unshifted_softmax(self, x, env):
     return Array(x.dtype, np.moveaxis(result, -1, self.axis))
 
 
-def truncated_sums(usual, values, axis, tree, model, node, neutral):
-    """Add 256 terms or more from left to right, every addition truncated."""
-    if tree is None and node == model.add and values.shape[axis] >= LONG and model.accumulator.kind == "float":
-        tree, model = FOLD, DeclaredArithmetic(model.accumulator, rounding="toward_zero")
-        node = model.add
-    return usual(values, axis, tree, model, node, neutral)
+def long_sums(rounding):
+    """Return sums that add 256 terms or more from left to right, every addition rounded in one direction."""
 
+    def over_tree(usual, values, axis, tree, model, node, neutral):
+        if tree is None and node == model.add and values.shape[axis] >= LONG and model.accumulator.kind == "float":
+            tree, model = FOLD, DeclaredArithmetic(model.accumulator, rounding=rounding)
+            node = model.add
+        return usual(values, axis, tree, model, node, neutral)
 
-def flushing_multiply(a, b):
-    found = arithmetic.multiply(a, b)
-    if a.dtype.kind != "float":
-        return found
-    zeros = np.copysign(found.values.dtype.type(0), found.values)
-    return Array(a.dtype, np.where(np.abs(found.values) < a.dtype.min_normal, zeros, found.values))
+    return around(over_tree)
 
 
 QUICK = [
@@ -73,9 +69,13 @@ QUICK = [
         unshifted_softmax),
     fast("LANG-10-08", "truncated_sums",
         "truncates every addition of long sums, which only the variance of the errors shows", SUMS,
-        around(truncated_sums)),
+        long_sums("toward_zero")),
+    fast("LANG-10-08", "sums_rounded_down",
+        "rounds every addition of long sums down, which only the bias of the errors shows", SUMS, long_sums("down")),
     fast("LANG-10-08", "far_off", "has an exponential that is 64 units off", EXP,
         exponential(lambda x, found, kind: steps_off(64, found, kind)), {}),
+    fast("LANG-02-04", "nan_of_a_number", "has NaN for the exponential of numbers below -1", EXP,
+        exponential(lambda x, found, kind: np.where(np.isfinite(x) & (x < -1), np.nan, found).astype(found.dtype)), {}),
     fast("LANG-02.3-63", "flushed_fp8", "flushes subnormal products of fp8 too", "graph.elementwise.Multiply.compute",
         staticmethod(flushing_multiply)),
 ]  # fmt: skip

@@ -8,8 +8,11 @@ from itertools import count
 
 import numpy as np
 
+from tessera_conformance.adapter import NotSupported
 from tessera_conformance.strength import Around, replaced
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.numerics import arithmetic
+from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.elementary import FUNCTIONS
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.trees import PAIRWISE, Tree
@@ -68,7 +71,24 @@ def ranks_differ(usual, self, *, inputs, op, **rest):
     return {"outputs": outputs}
 
 
+class Undeclared(Claiming):
+    def hello(self):
+        message = super().hello()
+        return message | {"arithmetic": message["arithmetic"] | {"trees": {}}}
+
+    def numerics_declared(self, **question):
+        raise NotSupported("numerics.declared")
+
+
+def over_one_more(usual, self, *, operation, shapes, **question):
+    answer = usual(self, operation=operation, shapes=shapes, **question)
+    return answer | {"tree": list(range(shapes[0][-1] + 1))} if operation == "matmul" else answer
+
+
 ORDERS = [
+    replaced("LANG-10-05", "declares no order", partial(Undeclared, "deterministic", None), name="NothingDeclared"),
+    deterministic("LANG-10-05", "TreeOfOtherSize", "declares trees over one term too many",
+        "adapter.ReferenceAdapter.numerics_declared", around(over_one_more)),
     deterministic("LANG-10-05", "reordered_products", "adds products along another tree than declared", MATMUL,
         products(lambda usual, a, b, out: usual(a, b, out, tree=PAIRWISE))),
     deterministic("LANG-10-05", "fused_products", "does not round products, and says that it does", MATMUL,
@@ -102,6 +122,19 @@ def steps_off(number, found, kind):
     return np.where(whole > number, (whole - number).view(found.dtype), found)
 
 
+def every_third(functions):
+    calls = count()
+    return exponential(lambda x, found, kind: steps_off(int(next(calls) % 3 == 2), found, kind)).change(functions)
+
+
+def flushing_multiply(a, b):
+    found = arithmetic.multiply(a, b)
+    if a.dtype.kind != "float":
+        return found
+    zeros = np.copysign(found.values.dtype.type(0), found.values)
+    return Array(a.dtype, np.where(np.abs(found.values) < a.dtype.min_normal, zeros, found.values))
+
+
 ONE_UNIT, TWO_UNITS = ({**dict.fromkeys(FUNCTIONS, 0.5), "exp": units} for units in (1.0, 2.0))
 
 APPROXIMATIONS = [
@@ -109,6 +142,10 @@ APPROXIMATIONS = [
         exponential(lambda x, found, kind: steps_off(2, found, kind)), ONE_UNIT),
     deterministic("LANG-10-07", "large_tensors", "takes another exponential for tensors of more than 2,048 elements",
         EXP, exponential(lambda values, found, kind: steps_off(int(found.size > 2048), found, kind)), TWO_UNITS),
+    deterministic("LANG-10-07", "now_and_then", "has another exponential on every third call", EXP,
+        Around(every_third), TWO_UNITS),
+    deterministic("LANG-02.3-63", "undeclared_flush", "flushes products, and says that it does not",
+        "graph.elementwise.Multiply.compute", staticmethod(flushing_multiply)),
     deterministic("LANG-02-04", "special_values", "has an exponential of minus infinity that is not zero", EXP,
         exponential(lambda x, found, kind: np.where(np.isneginf(x), kind.min_normal, found)), ONE_UNIT),
 ]  # fmt: skip

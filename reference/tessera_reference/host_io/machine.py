@@ -348,10 +348,10 @@ class Hop:
     """A message at a component, in picoseconds since the request left the host; `place` is the PE it is for."""
 
     component: str
-    place: Place | None
     bytes: int
     start: int
     end: int
+    place: Place | None
 
 
 @dataclass(frozen=True)
@@ -396,7 +396,7 @@ def _timed(steps: Iterable[Step], start: int) -> Iterator[Hop]:
     """Yield steps one after the other."""
     for component, place, count in steps:
         end = start + components()[component].takes(count)
-        yield Hop(component, place, count, start, end)
+        yield Hop(component, count, start, end, place)
         start = end
 
 
