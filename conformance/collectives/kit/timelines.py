@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import nan
 from typing import Any
 
 Slot = Mapping[str, Any]
@@ -42,9 +43,10 @@ def of(timeline: Iterable[Slot], name: str | None = None, queue: str | None = No
     return sorted(found, key=lambda slot: (slot["start"], slot["end"]))
 
 
-def span(slots: Sequence[Slot]) -> tuple[int, int]:
-    """Return the first start and the last end."""
-    return min(slot["start"] for slot in slots), max(slot["end"] for slot in slots)
+def span(slots: Sequence[Slot]) -> tuple[float, float]:
+    """Return the first start and the last end; NaN, which equals no time, where there is no slot."""
+    starts, ends = ([slot[side] for slot in slots] for side in ("start", "end"))
+    return min(starts, default=nan), max(ends, default=nan)
 
 
 def in_flight(slots: Sequence[Slot], time: int) -> int:
