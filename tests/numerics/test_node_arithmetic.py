@@ -193,6 +193,14 @@ def fp32(*values: float) -> Array:
     return Array(dtype("fp32"), np.array(values, np.float32))
 
 
+def test_an_infinity_outweighs_finite_terms_whose_sum_overflows():
+    largest = dtype("fp64").max_finite
+    terms = [[largest, largest, -np.inf], [-largest, np.inf, -largest], [np.inf, largest, -np.inf]]
+    actual = reductions.sum(Array(dtype("fp64"), np.array(terms)), 1, tree=Tree.parse("(0 1 2)"))
+    assert actual.values.tolist()[:2] == [-np.inf, np.inf]
+    assert np.isnan(actual.values[2])
+
+
 def test_integers_wrap_in_any_arithmetic():
     x = Array(dtype("int8"), np.array([100, 100, 100], np.int8))
     model = DeclaredArithmetic(dtype("int16"), "fused", "up", 3, "flushed")

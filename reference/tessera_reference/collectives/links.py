@@ -241,7 +241,7 @@ class CreditLimiter:
             if chunk.id in self._in_flight:
                 raise invalid(function, f"chunk {shown(chunk.id)} in flight", "a chunk that waits")
         for chunk in ready:
-            if Counter(chunk.links) <= self._left:
+            if all(self._left[link] >= count for link, count in Counter(chunk.links).items()):
                 self._left.subtract(chunk.links)
                 self._in_flight[chunk.id] = chunk.links
                 return chunk.id

@@ -147,7 +147,8 @@ class Bridge:
             else ScalarArgument(NAMES[parameter.type], _number(arguments.scalars[parameter.name]))  # type: ignore[arg-type]
             for parameter in kernel.parameters
         )
-        reference = KernelRef(kernel.name, "deployed", *code.place, code.nbytes, code.pa)
+        place = code.place.members("deploy")
+        reference = KernelRef(kernel.name, "deployed", **place, nbytes_code=code.nbytes, deploy_pa=code.pa)
         return KernelLaunch(**self._envelope(ranks[0][1]), kernel_ref=reference, args=args)
 
     def _tensor(self, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:

@@ -299,8 +299,9 @@ class _Placement:
         if step.is_total:
             depth = max((self.levels.get(slot, 0) for slot in step.operands), default=0)
         steps, steps_by_form = self.open[depth]
-        form = identity(step.instruction.operation), step.operands
-        first = steps_by_form.setdefault(form, step) if step.is_total else step
+        first = step
+        if step.is_total:
+            first = steps_by_form.setdefault((identity(step.instruction.operation), step.operands), step)
         if first is not step:
             self.same.update(zip(step.results, first.results, strict=True))
             return

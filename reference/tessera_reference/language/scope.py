@@ -193,10 +193,8 @@ class Scope:
         """Bind a name in this block, once; it hides an outer name of the same spelling (AMB-LANG-86)."""
         if name in self.names:
             first = self.names[name].span
-            message, requirement = (
-                f"{name!r} is declared twice; first in line {first.line}",
-                "one declaration of a name in a scope",
-            )
+            message = f"{name!r} is declared twice; first in line {first.line}"
+            requirement = "one declaration of a name in a scope"
             self.findings.report("types", message, span, requirement, "AMB-LANG-86", "choose another name")
             self.names[name] = replace(self.names[name], value=None, declared=None, broken=True)
             return

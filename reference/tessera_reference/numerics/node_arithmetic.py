@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from math import copysign, isfinite, prod
 from typing import Any, TypeAlias
 
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from . import arithmetic
 from .errors import broadcast_shape
 from .formats import DType, UnsupportedDType
-from .rounding import round_exact, round_to
+from .rounding import round_ratio, round_to
 
 Values: TypeAlias = npt.NDArray[Any]
 Numbers: TypeAlias = tuple[float, ...]
@@ -121,18 +120,22 @@ class NodeArithmetic:
 
 def _exact_sum(terms: Numbers, dtype: DType) -> float:
     """Return the sum, rounded once; infinite ones and NaN are not those of `dtype` yet."""
-    if not all(map(isfinite, terms)):
-        return sum(terms)
-    total = sum(map(Fraction, terms))
+    special = [term for term in terms if not isfinite(term)]
+    if special:  # alone: the sum of the others may overflow
+        return sum(special)
+    ratios = [term.as_integer_ratio() for term in terms]
+    unit = max(denominator for _, denominator in ratios)  # of all: they are powers of two
+    total = sum(numerator * (unit // denominator) for numerator, denominator in ratios)
     if total:
-        return round_exact(total, dtype)
+        return round_ratio(total, unit, dtype)
     return -0.0 if all(copysign(1, term) < 0 for term in terms) else 0.0
 
 
 def _exact_product(factors: Numbers, dtype: DType) -> float:
     """Return the product, rounded once; infinite ones and NaN are not those of `dtype` yet."""
     if all(x != 0 and isfinite(x) for x in factors):
-        return round_exact(prod(map(Fraction, factors), start=Fraction(1)), dtype)
+        numerators, denominators = zip(*(x.as_integer_ratio() for x in factors), strict=True)
+        return round_ratio(prod(numerators), prod(denominators), dtype)
     return prod(x if x == 0 or not isfinite(x) else copysign(1, x) for x in factors)
 
 

@@ -60,13 +60,25 @@ def round_operand(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 def round_exact(value: Fraction, dtype: DType, overflow: Overflow = "saturate") -> float:
     """Round a rational number to a float dtype, once. A zero result of a negative value is -0."""
     require_overflow("round_exact", overflow)
+    return round_ratio(value.numerator, value.denominator, dtype, overflow)
+
+
+def round_ratio(numerator: int, denominator: int, dtype: DType, overflow: Overflow = "saturate") -> float:
+    """Return `round_exact` of a quotient, which need not be in lowest terms; the denominator is positive."""
     dtype = dtype.storage
-    magnitude = abs(value)
-    exponent = max(_floor_log2(magnitude), dtype.min_exponent) if magnitude else dtype.min_exponent
-    steps = round(_scaled(magnitude, dtype.fraction_bits - exponent))  # of a Fraction: to nearest, ties to even
-    rounded = _scaled(Fraction(steps), exponent - dtype.fraction_bits)
-    result = float(rounded) if rounded <= dtype.max_finite else _beyond(dtype, overflow)
-    return -result if value < 0 else result
+    magnitude = abs(numerator)
+    exponent = magnitude.bit_length() - denominator.bit_length()  # that of the quotient, or one more
+    if magnitude << max(-exponent, 0) < denominator << max(exponent, 0):
+        exponent -= 1
+    quantum = max(exponent, dtype.min_exponent) - dtype.fraction_bits
+    divisor = denominator << max(quantum, 0)
+    steps, rest = divmod(magnitude << max(-quantum, 0), divisor)
+    if 2 * rest > divisor or (2 * rest == divisor and steps % 2):
+        steps += 1
+    result = math.ldexp(steps, quantum) if steps.bit_length() + quantum <= dtype.max_exponent + 1 else math.inf
+    if result > dtype.max_finite:
+        result = _beyond(dtype, overflow)
+    return -result if numerator < 0 else result
 
 
 def cast(array: Array, dtype: DType, overflow: Overflow = "saturate") -> Array:
@@ -146,16 +158,6 @@ def _beyond(dtype: DType, overflow: Overflow) -> float:
     if dtype.bits == 8 and overflow == "saturate":
         return dtype.max_finite
     return math.inf if dtype.has_infinity else math.nan
-
-
-def _floor_log2(value: Fraction) -> int:
-    estimate = value.numerator.bit_length() - value.denominator.bit_length()
-    return estimate if _scaled(value, -estimate) >= 1 else estimate - 1
-
-
-def _scaled(value: Fraction, exponent: int) -> Fraction:
-    """Return value * 2**exponent."""
-    return Fraction(value.numerator << max(exponent, 0), value.denominator << max(-exponent, 0))
 
 
 def _to_float(array: Array, dtype: DType, overflow: Overflow) -> Values:
