@@ -2,6 +2,8 @@
 
 from functools import reduce
 
+import numpy as np
+
 from tessera_conformance.strength import Around
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE
@@ -45,6 +47,9 @@ VIOLATORS = [
         lambda operation, inputs, given: {name: value for name, value in given.items() if name != "order"}),
     reordered("RT-04.7-02", "launched_sums", "adds launched sums from the last term on where they are to be stable",
         is_stable_sum),
+    changed("RT-04.7-02", "uncompensated_beside_infinity", "compensates no component of which the other is infinite",
+        ("numerics.reductions._where_finite",
+         lambda total, error: np.where(np.isfinite(total), error, np.zeros((), error.dtype)))),
     evaluating("RT-11-02", "pairwise_as_fold", "folds more than eight terms in place of the pairwise order",
         long_pairwise_as_fold),
     changed("RT-11-02", "uneven_as_fold", "folds over a number of ranks that is no power of two",
