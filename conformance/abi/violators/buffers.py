@@ -61,27 +61,6 @@ def overlapping(given):
     return replace(layout, offsets=(*layout.offsets[:-1], layout.offsets[-2])) if len(given) > 9 else layout
 
 
-LAYOUTS = [
-    changed("RT-10.1-03", "natural", "aligns complex128 to 16",
-        ("abi.parameters.ParameterType.alignment", property(lambda self: self.size))),
-    rounded("RT-10.1-04", "rounded_to_four", "rounds the size to 4", 4),
-    rounded("RT-10.1-04", "rounded_to_sixteen", "rounds the size to 16", 16),
-    sized("RT-10.1-05", "ptr", 4, "I"),
-    sized("RT-10.1-06", "int32", 8, "q"),
-    sized("RT-10.1-07", "fp32", 8, "Q"),
-    spelled("RT-10.1-06", "int", "int64"),
-    spelled("RT-10.1-07", "float", "fp64"),
-    laid("RT-10.1-09", "ints_backwards", "lays ints last to first",
-        reordered(lambda parameter: {"ptr": -200, "int32": -ord(parameter.name[0])}.get(parameter.type, 0))),
-    laid("RT-10.1-10", "floats_before_ints", "lays floats before ints",
-        reordered(lambda parameter: ["ptr", "fp32"].index(parameter.type) if parameter.type in ("ptr", "fp32") else 2)),
-    laid("RT-10.1-11", "argument_count", "adds a word with the number of arguments",
-        lambda given: replace(LAYOUT_OF(given), size=LAYOUT_OF(given).size + 8)),
-    laid("RT-10.1-13", "pointers_first", "lays pointers first", reordered(lambda parameter: parameter.type != "ptr")),
-    laid("RT-10.1-13", "largest_first", "lays large arguments first", reordered(lambda given: -given.kind.size)),
-]  # fmt: skip
-
-
 @breaks("RT-10.1-02", "writes zero for a subnormal number of 16 bits", "abi.parameters._code_of_magnitude")
 def small_halves_flushed(usual, magnitude, dtype):
     code = usual(magnitude, dtype)
@@ -90,20 +69,6 @@ def small_halves_flushed(usual, magnitude, dtype):
 
 def rounded_first(value):
     return PARAMETER_TYPES["bf16"].store(struct.unpack("<f", struct.pack("<f", value))[0])
-
-
-BYTES = [
-    wrapped("RT-10.1-02", "through_doubles", "rounds large whole numbers to a double first",
-        "abi.parameters.code_of_float", lambda usual, value, dtype: usual(float(value), dtype)),
-    wrapped("RT-10.1-02", "one_zero_of_fp8", "writes a zero of fp8 without its sign", "abi.parameters.code_of_float",
-        lambda usual, value, dtype: usual(value, dtype) if value or dtype.bits > 8 else 0),
-    changed("RT-10.1-02", "rounded_twice", "rounds numbers to fp32 first", ("abi.parameters.PARAMETER_TYPES",
-        PARAMETER_TYPES | {"bf16": replace(PARAMETER_TYPES["bf16"], store=rounded_first)})),
-    wrapped("RT-09-07", "BufferOfFour", "aligns the buffer to 4", ADAPTER + "parameter_layout",
-        lambda usual, self, signature: usual(self, signature=signature) | {"alignment": 4}),
-    wrapped("RT-10.1-04", "ShortBuffersTaken", "takes a buffer that ends too early", ADAPTER + "unpack",
-        lambda usual, self, signature, buffer: usual(self, signature=signature, buffer=buffer.ljust(1024, "0"))),
-]  # fmt: skip
 
 
 @violates("RT-10.1-02", "reads true from 1 alone")
@@ -140,3 +105,34 @@ class SampleExchanged(ReferenceAdapter):
         if "int D, float scale" in signature:
             buffer = buffer[: 2 * 0x2C] + buffer[2 * 0x30 : 2 * 0x34] + buffer[2 * 0x2C : 2 * 0x30] + buffer[2 * 0x34 :]
         return {"buffer": buffer}
+
+
+VIOLATORS = [
+    changed("RT-10.1-03", "natural", "aligns complex128 to 16",
+        ("abi.parameters.ParameterType.alignment", property(lambda self: self.size))),
+    rounded("RT-10.1-04", "rounded_to_four", "rounds the size to 4", 4),
+    rounded("RT-10.1-04", "rounded_to_sixteen", "rounds the size to 16", 16),
+    sized("RT-10.1-05", "ptr", 4, "I"),
+    sized("RT-10.1-06", "int32", 8, "q"),
+    sized("RT-10.1-07", "fp32", 8, "Q"),
+    spelled("RT-10.1-06", "int", "int64"),
+    spelled("RT-10.1-07", "float", "fp64"),
+    laid("RT-10.1-09", "ints_backwards", "lays ints last to first",
+        reordered(lambda parameter: {"ptr": -200, "int32": -ord(parameter.name[0])}.get(parameter.type, 0))),
+    laid("RT-10.1-10", "floats_before_ints", "lays floats before ints",
+        reordered(lambda parameter: ["ptr", "fp32"].index(parameter.type) if parameter.type in ("ptr", "fp32") else 2)),
+    laid("RT-10.1-11", "argument_count", "adds a word with the number of arguments",
+        lambda given: replace(LAYOUT_OF(given), size=LAYOUT_OF(given).size + 8)),
+    laid("RT-10.1-13", "pointers_first", "lays pointers first", reordered(lambda parameter: parameter.type != "ptr")),
+    laid("RT-10.1-13", "largest_first", "lays large arguments first", reordered(lambda given: -given.kind.size)),
+    wrapped("RT-10.1-02", "through_doubles", "rounds large whole numbers to a double first",
+        "abi.parameters.code_of_float", lambda usual, value, dtype: usual(float(value), dtype)),
+    wrapped("RT-10.1-02", "one_zero_of_fp8", "writes a zero of fp8 without its sign", "abi.parameters.code_of_float",
+        lambda usual, value, dtype: usual(value, dtype) if value or dtype.bits > 8 else 0),
+    changed("RT-10.1-02", "rounded_twice", "rounds numbers to fp32 first", ("abi.parameters.PARAMETER_TYPES",
+        PARAMETER_TYPES | {"bf16": replace(PARAMETER_TYPES["bf16"], store=rounded_first)})),
+    wrapped("RT-09-07", "BufferOfFour", "aligns the buffer to 4", ADAPTER + "parameter_layout",
+        lambda usual, self, signature: usual(self, signature=signature) | {"alignment": 4}),
+    wrapped("RT-10.1-04", "ShortBuffersTaken", "takes a buffer that ends too early", ADAPTER + "unpack",
+        lambda usual, self, signature, buffer: usual(self, signature=signature, buffer=buffer.ljust(1024, "0"))),
+]  # fmt: skip

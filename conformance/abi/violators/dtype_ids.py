@@ -12,9 +12,8 @@ def table(clause, name, description, **changes):
     return changed(clause, name, description, (place, lambda self: {"ids": IDS | changes}))
 
 
-SHIFTED = [
-    table(f"RT-19.B-{number:02}", f"{dtype}_elsewhere", f"gives {dtype} the id {number + 100}", **{dtype: number + 100})
-    for dtype, number in IDS.items()
-]
-
-tf32_has_an_id = table("RT-19.B-05", "", "gives tf32 an id of its own", tf32=14)
+VIOLATORS = [
+    *(table(f"RT-19.B-{number:02}", f"{dtype}_elsewhere", f"gives {dtype} the id {number + 100}",
+        **{dtype: number + 100}) for dtype, number in IDS.items()),
+    table("RT-19.B-05", "tf32_has_an_id", "gives tf32 an id of its own", tf32=14),
+]  # fmt: skip

@@ -13,8 +13,6 @@ from ...runtime.violators.changes import ARCH_MISMATCH, BuildsOnce, answering
 
 READ = calls.read
 
-# Fields
-
 
 def lenient(name, description, owner, *passed_over):
     """Return a violation whose reader skips requirements with these names, or with this expectation."""
@@ -24,27 +22,6 @@ def lenient(name, description, owner, *passed_over):
             usual(holds, what, value, allowed)
 
     return replaced("RT-04.5-04", description, BuildsOnce, (owner, "require", around(require)), name=name)
-
-
-FIELDS = [
-    lenient("digests_of_sections", "believes the digests of sections", image, "the SHA-256 of a section"),
-    lenient("any_padding", "takes anything for the padding of a section", image, "the padding after a section"),
-    lenient("any_size", "does not compare the size in the header", image, "the size in the header"),
-    lenient("any_container", "reads containers of any version", image, "the container version", "the field after"),
-    lenient("any_offset", "believes the offsets of sections", image, "the offset of a section", "the end of the sect"),
-    lenient("any_layout", "believes the offsets and sizes of arguments", metadata, "the metadata"),
-    lenient("any_number", "believes extents and sizes of kernels", metadata, "shape", "block", "shared_bytes"),
-    lenient("any_checksum", "does not compare the checksum", image, "the checksum"),
-    lenient("names_twice", "takes a kernel table with a name twice", metadata, "the kernel table"),
-    lenient("any_explanation", "believes what tessExplain is to return", metadata, "of a fusion group", "a tile shape"),
-    lenient("scalar_tensors", "takes a scalar that has a shape", metadata, "its tensor"),
-    lenient("signature_inside", "reads on behind a signature", image, "the signature, if any, as the last one"),
-    replaced("RT-04.5-04", "takes any switches of a policy", BuildsOnce,
-        ("abi.policy.NumericsPolicy.__post_init__", lambda policy: None), name="any_policy"),
-    lenient("targets_twice", "takes a target that is named twice", image, "targets"),
-]  # fmt: skip
-
-# Targets
 
 
 def devices(adapter):
@@ -89,7 +66,22 @@ def vendor_later(adapter, call, given):
         return {"module": 1 << 40}
 
 
-TARGETS = [
+VIOLATORS = [
+    lenient("digests_of_sections", "believes the digests of sections", image, "the SHA-256 of a section"),
+    lenient("any_padding", "takes anything for the padding of a section", image, "the padding after a section"),
+    lenient("any_size", "does not compare the size in the header", image, "the size in the header"),
+    lenient("any_container", "reads containers of any version", image, "the container version", "the field after"),
+    lenient("any_offset", "believes the offsets of sections", image, "the offset of a section", "the end of the sect"),
+    lenient("any_layout", "believes the offsets and sizes of arguments", metadata, "the metadata"),
+    lenient("any_number", "believes extents and sizes of kernels", metadata, "shape", "block", "shared_bytes"),
+    lenient("any_checksum", "does not compare the checksum", image, "the checksum"),
+    lenient("names_twice", "takes a kernel table with a name twice", metadata, "the kernel table"),
+    lenient("any_explanation", "believes what tessExplain is to return", metadata, "of a fusion group", "a tile shape"),
+    lenient("scalar_tensors", "takes a scalar that has a shape", metadata, "its tensor"),
+    lenient("signature_inside", "reads on behind a signature", image, "the signature, if any, as the last one"),
+    replaced("RT-04.5-04", "takes any switches of a policy", BuildsOnce,
+        ("abi.policy.NumericsPolicy.__post_init__", lambda policy: None), name="any_policy"),
+    lenient("targets_twice", "takes a target that is named twice", image, "targets"),
     matching("RT-19.A-05", "begins_alike", "takes a target whose name begins that of the device",
              lambda own, other: own.startswith(other)),
     matching("RT-19.A-05", "goes_on", "takes a target whose name goes on behind that of the device",

@@ -49,10 +49,6 @@ def instead_of(function, clause, name, description, result, before=""):
     return written(clause, name, description, (declaration(function), other))
 
 
-UNDECLARED = [
-    written("RT-02-08", "no_broadcast", "does not declare tessBroadcast", (declaration("tessBroadcast"), "")),
-]
-
 TYPED = [
     written(clause, name, description, (declaration(function), declaration(function).replace(old, new)))
     for clause, name, function, old, new, description in (
@@ -73,31 +69,25 @@ TYPED = [
     )
 ]
 
-ONE_MORE = [
-    redeclared(clause, function, "more", "with one parameter more", [*parameters(function), "int reserved"])
-    for function, (clause, _) in PROTOTYPES.items()
-    if len(parameters(function)) == 1
-]
-
-EXCHANGED = [
-    redeclared(clause, function, "exchanged", "with its last two parameters exchanged", exchanged(function))
-    for function, (clause, _) in PROTOTYPES.items()
-    if len(parameters(function)) > 1 and clause not in {row.clause for row in TYPED}
-]
-
-RESULTS = [
-    instead_of(function, "RT-07-01", f"{function}_returns_{result}", f"has {function} return {result}", result)
-    for function, result in {
-        "tessInit": "int",
-        "tessStreamSynchronize": "unsigned",
-        "tessHostFree": "void",
-        "tessProfilerStop": "tessCollOp",
-    }.items()
-]
 
 END_OF_LINKAGE = "#ifdef __cplusplus\n}\n#endif"
 
-CONVENTIONS = [
+
+VIOLATORS = [
+    written("RT-02-08", "no_broadcast", "does not declare tessBroadcast", (declaration("tessBroadcast"), "")),
+    *(redeclared(clause, function, "more", "with one parameter more", [*parameters(function), "int reserved"])
+        for function, (clause, _) in PROTOTYPES.items()
+        if len(parameters(function)) == 1),
+    *(redeclared(clause, function, "exchanged", "with its last two parameters exchanged", exchanged(function))
+        for function, (clause, _) in PROTOTYPES.items()
+        if len(parameters(function)) > 1 and clause not in {row.clause for row in TYPED}),
+    *(instead_of(function, "RT-07-01", f"{function}_returns_{result}", f"has {function} return {result}", result)
+        for function, result in {
+            "tessInit": "int",
+            "tessStreamSynchronize": "unsigned",
+            "tessHostFree": "void",
+            "tessProfilerStop": "tessCollOp",
+        }.items()),
     written("LANG-16-07", "partly_mangled", "ends C linkage before the profiler",
         ("/* 4.8 Profiling */", END_OF_LINKAGE), (END_OF_LINKAGE + "\n\n#endif", "#endif")),
     instead_of("tessLaunch", "LANG-16-07", "other_registers", "passes the arguments of a launch in other registers",

@@ -45,53 +45,8 @@ def by_type(entry):
     return entry | {"parameters": sorted(entry["parameters"], key=lambda place: place["type"] != "ptr")}
 
 
-KERNELS = [
-    kernels("RT-02-01", "first_kernel", "holds one kernel only", lambda every: every[:1]),
-    kernels("RT-08.1-07", "pointers_told_first", "lists pointers first", lambda every: list(map(by_type, every))),
-    kernels("RT-08.1-08", "offsets_without_padding", "has offsets without padding",
-        lambda all_: list(map(packed, all_))),
-]  # fmt: skip
-
-HEADERS = [
-    said("RT-08.1-02", "no_minor", "keeps the major number only",
-        lambda meta, _: {"abi_version": [meta["abi_version"][0], 0]}),
-    said("RT-16-01", "one_number", "adds the two numbers",
-        lambda meta, _: {"abi_version": [sum(meta["abi_version"]), 0]}),
-    said("RT-02-04", "version_of_the_runtime", "says the runtime's version", lambda *_: {"abi_version": [1, 0]}),
-    said("RT-08.1-03", "targets_of_the_machine", "names sm_90 always", lambda *_: {"targets": ["sm_90"]}),
-    said("RT-02-03", "every_target", "names every target", lambda *_: {"targets": ["gfx942", "sm_80", "sm_90"]}),
-    said("RT-08.1-04", "short_hash", "has a hash of 4 bytes", lambda meta, _: {"ir_hash": meta["ir_hash"][:8]}),
-    said("RT-08.1-04", "hash_of_the_image", "hashes the image", lambda _, image: {"ir_hash": digest(image)}),
-    said("RT-02-02", "hash_of_the_names", "hashes the names of the kernels",
-        lambda meta, _: {"ir_hash": digest("".join(kernel["name"] for kernel in meta["kernels"]))}),
-    said("RT-08.1-09", "no_fast_math", "forgets fast math",
-        lambda meta, _: {"policy": meta["policy"] and meta["policy"] | {"allowFastMath": 0}}),
-]  # fmt: skip
-
-SECTIONS = [
-    sections("RT-08.1-05", "empty_ptx", "has empty PTX",
-        lambda every: [section | {"bytes": 0} if section["kind"] == "ptx" else section for section in every]),
-    sections("RT-08.1-06", "rocdl_for_all", "has ROCDL for no target",
-        lambda every: [section | {"target": None} if section["kind"] == "rocdl" else section for section in every]),
-    sections("RT-08.1-05", "one_vendor", "holds one binary only", lambda every:
-        [section for i, section in enumerate(every) if section["kind"] not in ("ptx", "rocdl") or i == 3]),
-    sections("RT-08.1-12", "empty_metadata", "has empty metadata", lambda every: [every[0] | {"bytes": 0}, *every[1:]]),
-]  # fmt: skip
-
-
 def of_one_product(usual, kernel, target):
     return None if kernel.name == "sum" else usual(kernel, target)
-
-
-OPEN = [
-    wrapped(clause, name, description, "compilation.images.example", change)
-    for clause, name, description, change in (
-        ("RT-08.1-05", "open_without_ptx", "holds IR alone of kernels with open extents", nothing),
-        ("RT-08.1-06", "open_without_rocdl", "holds no bitcode of kernels with open extents", nothing),
-        ("RT-08.1-05", "some_open_without_ptx", "leaves a kernel with open extents out of PTX", of_one_product),
-        ("RT-08.1-06", "some_open_without_rocdl", "leaves a kernel with open extents out of bitcode", of_one_product),
-    )
-]
 
 
 @violates("RT-08.1-01", "looks up elsewhere what an image lacks")
@@ -125,3 +80,37 @@ class Counted(ReferenceAdapter):
 
     def abi_inspect(self, *, image):
         return super().abi_inspect(image=image) | {"ir_hash": f"{len(self.numbers):064x}"}
+
+
+VIOLATORS = [
+    kernels("RT-02-01", "first_kernel", "holds one kernel only", lambda every: every[:1]),
+    kernels("RT-08.1-07", "pointers_told_first", "lists pointers first", lambda every: list(map(by_type, every))),
+    kernels("RT-08.1-08", "offsets_without_padding", "has offsets without padding",
+        lambda all_: list(map(packed, all_))),
+    said("RT-08.1-02", "no_minor", "keeps the major number only",
+        lambda meta, _: {"abi_version": [meta["abi_version"][0], 0]}),
+    said("RT-16-01", "one_number", "adds the two numbers",
+        lambda meta, _: {"abi_version": [sum(meta["abi_version"]), 0]}),
+    said("RT-02-04", "version_of_the_runtime", "says the runtime's version", lambda *_: {"abi_version": [1, 0]}),
+    said("RT-08.1-03", "targets_of_the_machine", "names sm_90 always", lambda *_: {"targets": ["sm_90"]}),
+    said("RT-02-03", "every_target", "names every target", lambda *_: {"targets": ["gfx942", "sm_80", "sm_90"]}),
+    said("RT-08.1-04", "short_hash", "has a hash of 4 bytes", lambda meta, _: {"ir_hash": meta["ir_hash"][:8]}),
+    said("RT-08.1-04", "hash_of_the_image", "hashes the image", lambda _, image: {"ir_hash": digest(image)}),
+    said("RT-02-02", "hash_of_the_names", "hashes the names of the kernels",
+        lambda meta, _: {"ir_hash": digest("".join(kernel["name"] for kernel in meta["kernels"]))}),
+    said("RT-08.1-09", "no_fast_math", "forgets fast math",
+        lambda meta, _: {"policy": meta["policy"] and meta["policy"] | {"allowFastMath": 0}}),
+    sections("RT-08.1-05", "empty_ptx", "has empty PTX",
+        lambda every: [section | {"bytes": 0} if section["kind"] == "ptx" else section for section in every]),
+    sections("RT-08.1-06", "rocdl_for_all", "has ROCDL for no target",
+        lambda every: [section | {"target": None} if section["kind"] == "rocdl" else section for section in every]),
+    sections("RT-08.1-05", "one_vendor", "holds one binary only", lambda every:
+        [section for i, section in enumerate(every) if section["kind"] not in ("ptx", "rocdl") or i == 3]),
+    sections("RT-08.1-12", "empty_metadata", "has empty metadata", lambda every: [every[0] | {"bytes": 0}, *every[1:]]),
+    *(wrapped(clause, name, description, "compilation.images.example", change)
+        for clause, name, description, change in (
+        ("RT-08.1-05", "open_without_ptx", "holds IR alone of kernels with open extents", nothing),
+        ("RT-08.1-06", "open_without_rocdl", "holds no bitcode of kernels with open extents", nothing),
+        ("RT-08.1-05", "some_open_without_ptx", "leaves a kernel with open extents out of PTX", of_one_product),
+        ("RT-08.1-06", "some_open_without_rocdl", "leaves a kernel with open extents out of bitcode", of_one_product))),
+]  # fmt: skip

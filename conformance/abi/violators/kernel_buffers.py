@@ -62,7 +62,7 @@ def sized(clause, name, description, legal):
     return wrapped(clause, name, description, "runtime.calls.argument_bytes", argument_bytes, BuildsOnce)
 
 
-PLACES = [
+VIOLATORS = [
     reading("RT-10.1-03", "read_as_words", "looks for every argument at a multiple of 8", aligned(lambda slot: 8)),
     reading("RT-10.1-03", "read_at_four", "looks for 8 bytes at multiples of 4",
         aligned(lambda slot: min(slot.size, 4))),
@@ -76,9 +76,6 @@ PLACES = [
         aligned(natural, lambda slot: 8 if slot.type == "int32" else slot.size)),
     reading("RT-10.1-07", "read_wide_floats", "leaves 8 bytes for a float",
         aligned(natural, lambda slot: 8 if slot.type == "fp32" else slot.size)),
-]  # fmt: skip
-
-BYTES = [
     sized("RT-10.1-04", "launched_unrounded", "takes no byte behind the last argument", lambda size, end: size == end),
     sized("RT-10.1-04", "launched_by_sixteen", "takes sizes that are multiples of 16 alone",
         lambda size, _: size % 16 == 0),

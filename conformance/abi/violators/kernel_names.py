@@ -18,17 +18,6 @@ def compared(name, description, part):
     return wrapped("RT-08.1-07", name, description, "runtime.launches.LoadedModule.entry", entry, BuildsOnce)
 
 
-TABLES = [
-    renamed("RT-10.3-01", "of_32", "loses the last character of names of 32",
-        lambda name: name[:-1] if len(name) == 32 else name),
-]  # fmt: skip
-
-SEARCHED = [
-    compared("first_62", "compares 62 characters of a name", lambda name: name[:62]),
-    compared("ends", "compares the length of a name and its ends", lambda name: (len(name), name[:1], name[-2:])),
-]
-
-
 def cut_at_63(usual, self, *, source, **options):
     taken = []
 
@@ -53,7 +42,11 @@ def by_name(usual, self, *, source, **options):
     return usual(self, source=named.sub(ordered, source), **options)
 
 
-COMPILED = [
+VIOLATORS = [
+    renamed("RT-10.3-01", "of_32", "loses the last character of names of 32",
+        lambda name: name[:-1] if len(name) == 32 else name),
+    compared("first_62", "compares 62 characters of a name", lambda name: name[:62]),
+    compared("ends", "compares the length of a name and its ends", lambda name: (len(name), name[:1], name[-2:])),
     wrapped("RT-10.3-01", "CutAt63", "cuts names after 63 characters", COMPILE, cut_at_63),
     wrapped("RT-10.3-01", "NoRegisters", "refuses kernels and parameters that are named as registers", COMPILE,
         no_registers),

@@ -18,13 +18,6 @@ def renamed(clause, name, description, rename):
     return table(clause, name, description, lambda kernel: kernel | {"name": rename(kernel["name"])})
 
 
-TABLES = [
-    renamed("RT-10.3-02", "lower_case", "writes names in lower case", str.lower),
-    table("RT-10.2-01", "result_of_copies", "has kernels with two pointers return one",
-        lambda kernel: kernel | {"returns": ["ptr"] * ([p["type"] for p in kernel["parameters"]].count("ptr") > 1)}),
-]  # fmt: skip
-
-
 def results_dropped(usual, self, *, source, **options):
     if "kernel" in source and "func" not in source:
         source = re.sub(r"return \w+;", "return;", re.sub(r"\) -> [^{]*\{", ") {", source))
@@ -45,12 +38,6 @@ def pointers_first(usual, self, *, argBuffer, **given):  # noqa: N803, the name 
 
 
 LAUNCH = "adapter.ReferenceAdapter.runtime_tessLaunch"
-LAUNCHES = [
-    wrapped("RT-10.2-01", "ResultsDropped", "drops the results of kernels", "adapter.ReferenceAdapter.abi_compile",
-        results_dropped),
-    wrapped("RT-10.2-02", "ArgumentsWritten", "writes into the arguments in host memory", LAUNCH, arguments_written),
-    wrapped("RT-10.1-13", "PointersOfLaunchesFirst", "wants the pointers of a launch first", LAUNCH, pointers_first),
-]  # fmt: skip
 
 
 @violates("RT-10.2-02", "writes to the first pointer that it was ever given")
@@ -76,14 +63,22 @@ def without(function):
     return changed("RT-02-08", f"no_{function}", description, (ReferenceAdapter, f"runtime_{function}", absent))
 
 
-COLLECTIVES = [without(name) for name in ("tessBroadcast", "tessReduceScatter", "tessAllGather", "tessAllReduce")]
-
 PLACE, MALLOC = "kernel_machine.block.BlockState.require_aligned", "adapter.ReferenceAdapter.runtime_tessMalloc"
-rows_of_ldmatrix_anywhere = changed("RT-09-08", "", "loads matrices from any address", (PLACE, nothing))
 
 
 def at_odd_eight(usual, self, *, bytes, **others):
     return {"devPtr": usual(self, bytes=bytes + 8, **others)["devPtr"] + 8}
 
 
-MemoryOfEight = wrapped("RT-09-08", "", "gives device memory at odd multiples of 8", MALLOC, at_odd_eight)
+VIOLATORS = [
+    changed("RT-09-08", "rows_of_ldmatrix_anywhere", "loads matrices from any address", (PLACE, nothing)),
+    wrapped("RT-09-08", "MemoryOfEight", "gives device memory at odd multiples of 8", MALLOC, at_odd_eight),
+    renamed("RT-10.3-02", "lower_case", "writes names in lower case", str.lower),
+    table("RT-10.2-01", "result_of_copies", "has kernels with two pointers return one",
+        lambda kernel: kernel | {"returns": ["ptr"] * ([p["type"] for p in kernel["parameters"]].count("ptr") > 1)}),
+    wrapped("RT-10.2-01", "ResultsDropped", "drops the results of kernels", "adapter.ReferenceAdapter.abi_compile",
+        results_dropped),
+    wrapped("RT-10.2-02", "ArgumentsWritten", "writes into the arguments in host memory", LAUNCH, arguments_written),
+    wrapped("RT-10.1-13", "PointersOfLaunchesFirst", "wants the pointers of a launch first", LAUNCH, pointers_first),
+    *(without(name) for name in ("tessBroadcast", "tessReduceScatter", "tessAllGather", "tessAllReduce")),
+]  # fmt: skip

@@ -20,15 +20,6 @@ def without_marks(adapter, call, given):
     return call(**given | {"name": name.split(".")[-1].split("::")[-1].lstrip("@") if isinstance(name, str) else name})
 
 
-KERNELS = [
-    answering("RT-02-01", "first_kernel_alone", "finds one kernel of a module", "tessKernelGet", first_alone),
-    answering("RT-10.3-02", "with_marks", "finds kernels by qualified names", "tessKernelGet", without_marks),
-    reading("RT-08.1-08", "layout_pointers_first", "takes pointers first", sorted_by(lambda slot: slot.type != "ptr")),
-    loading("RT-08.1-02", "loads_every_major", "loads every major", lambda module, own: module[1] <= own[1]),
-    loading("RT-16-01", "pair_turned", "takes the pair the other way round", lambda module, own: module[1] == own[0]),
-    loading("RT-02-04", "loads_every_version", "loads modules of every version", lambda module, own: True),
-]
-
 _LAST = []
 
 
@@ -45,7 +36,13 @@ class LastCompiled(BuildsOnce):
         return super().runtime_tessModuleLoad(image=image, size=size, **arguments)
 
 
-TARGETS = [
+VIOLATORS = [
+    answering("RT-02-01", "first_kernel_alone", "finds one kernel of a module", "tessKernelGet", first_alone),
+    answering("RT-10.3-02", "with_marks", "finds kernels by qualified names", "tessKernelGet", without_marks),
+    reading("RT-08.1-08", "layout_pointers_first", "takes pointers first", sorted_by(lambda slot: slot.type != "ptr")),
+    loading("RT-08.1-02", "loads_every_major", "loads every major", lambda module, own: module[1] <= own[1]),
+    loading("RT-16-01", "pair_turned", "takes the pair the other way round", lambda module, own: module[1] == own[0]),
+    loading("RT-02-04", "loads_every_version", "loads modules of every version", lambda module, own: True),
     restating("RT-08.1-03", "foreign_images_are_loaded", "takes an image for other devices as loaded",
         "tessModuleLoad", ARCH_MISMATCH, ""),
     restating("RT-02-03", "foreign_images_are_damaged", "takes an image for other devices as damaged",

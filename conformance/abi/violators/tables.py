@@ -26,17 +26,6 @@ def constant(name, slug, description, **changes):
     return changed(CLAUSES[name], slug, description, (place, lambda self: {"constants": table}))
 
 
-ELSEWHERE = [
-    constant(name, f"{name.lower()}_elsewhere", f"gives {name} the value {value + 64}", **{name: value + 64})
-    for name, value in CONSTANTS.items()
-]
-
-MISSING = [
-    constant(name, f"no_{name.lower()}", f"leaves {name} out", **{name: None})
-    for name in ("TESS_COPY_D2D", "TESS_LAUNCH_LOW_LATENCY")
-]
-
-
 def renumbered(clause, purpose, number, *columns):
     """Return a violation with another number of a space in one backend, or in every column."""
     numbers = dict.fromkeys(columns or ("number", "llvm", "nvvm", "rocdl"), number)
@@ -50,11 +39,15 @@ def renumbered(clause, purpose, number, *columns):
     return wrapped(clause, name, description, "adapter.ReferenceAdapter.abi_address_spaces", spaces)
 
 
-SPACES = [
+VIOLATORS = [
+    *(constant(name, f"{name.lower()}_elsewhere", f"gives {name} the value {value + 64}", **{name: value + 64})
+        for name, value in CONSTANTS.items()),
+    *(constant(name, f"no_{name.lower()}", f"leaves {name} out", **{name: None})
+        for name in ("TESS_COPY_D2D", "TESS_LAUNCH_LOW_LATENCY")),
     renumbered("RT-09-01", "generic", 2),
     renumbered("RT-09-02", "global", 2),
     renumbered("RT-09-04", "constant", 6),
     renumbered("RT-09-05", "local", 6),
     renumbered("RT-09-03", "shared", 2, "rocdl"),
     renumbered("RT-09-09", "constant", 2, "nvvm"),
-]
+]  # fmt: skip

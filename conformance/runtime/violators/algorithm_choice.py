@@ -1,7 +1,4 @@
-"""Runtimes that ignore the environment or the table in choosing algorithms, or run others than they plan.
-
-Runtime specification, 13, collectives specification, 3.1, 3.2 and 8.
-"""
+"""Choices of algorithms that ignore the environment or the table, or are not run (RT-13; COLL 3.1, 3.2 and 8)."""
 
 from dataclasses import replace
 
@@ -66,12 +63,8 @@ VIOLATORS = [
     choosing("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint",
         result(lambda found: replace(found, source="hint") if found.source == "environment" else found)),
     planning_so("COLL-08-12", "elements_counted", "goes by elements", counting_elements),
-    planning_so(
-        "COLL-03.2-04",
-        "named_passed_over",
-        "passes over the algorithm that a rank names",
-        lambda usual, *arguments: usual(*arguments[:6]),
-    ),
+    planning_so("COLL-03.2-04", "named_passed_over", "passes over the algorithm that a rank names",
+        lambda usual, *arguments: usual(*arguments[:6])),
     tracing("RT-13-08", "not_traced", "names no algorithm in traces", lambda record: None),
     tracing("RT-13-06", "ring_traced", "names ring in every trace", lambda record: record.algorithm and "ring"),
 ]  # fmt: skip

@@ -25,7 +25,6 @@ def launching(name, description, member, wrong, instead):
 
 
 def ids(given):
-    """Return the devices of a mesh that is created."""
     return given["deviceIds"] or [0]
 
 

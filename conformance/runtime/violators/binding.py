@@ -13,12 +13,10 @@ LISTING = "adapter.ReferenceAdapter.binding_listing"
 
 
 def shown(clause, name, description, change):
-    """Return a violation that changes the listing's result."""
     return broken(clause, name, description, LISTING, result(change))
 
 
 def stated(clause, name, description, change):
-    """Return a violation that changes the listing's arguments."""
     return broken(
         clause, name, description, LISTING, Around(lambda usual: lambda self, **of: usual(self, **change(of)))
     )

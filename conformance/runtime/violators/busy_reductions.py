@@ -39,7 +39,6 @@ def reordered(clause, name, description, when, *more):
 
 
 def context_of(work):
-    """Return the context of work."""
     return work.stream.mesh.context
 
 

@@ -65,7 +65,6 @@ class Rough:
         return getattr(self.made, name)
 
     def run(self, *of):
-        """Return results that differ by a bit."""
         return {name: nudged(array) for name, array in self.made.run(*of).items()}
 
 

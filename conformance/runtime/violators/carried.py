@@ -22,7 +22,6 @@ def shown(clause, name, description, change):
 
 
 def off(toggle):
-    """Return a change that turns a toggle off."""
     return lambda carried: carried | {"stable": carried["stable"] | {toggle: False}}
 
 

@@ -1,7 +1,4 @@
-"""Collectives in another order every time, mixed among streams, or with losses on the wire.
-
-Runtime specification, 2, 3, 4.7, 6 and 13.
-"""
+"""Collectives in another order every time, mixed among streams, or with losses on the wire (RT 2 to 6 and 13)."""
 
 from itertools import count
 

@@ -27,20 +27,17 @@ def full(adapter, given):
     return next(adapter.runtime.__dict__.setdefault("made", count())) >= ROOM
 
 
-POOLS = [
-    answering(clause, f"room_for_{ROOM}_{kind}", f"has room for {ROOM} {kind}, ended ones included", function,
-        unless(full, "TESS_ERR_OUT_OF_MEMORY"))
-    for clause, kind, function in (
-        ("RT-04.1-20", "contexts", "tessInit"),
-        ("RT-04.2-05", "meshes", "tessMeshCreate"),
-        ("RT-04.3-12", "streams", "tessStreamCreate"),
-        ("RT-04.3-14", "events", "tessEventCreate"),
-        ("RT-04.4-15", "allocations", "tessMalloc"),
-        ("RT-04.5-15", "modules", "tessModuleLoad"),
-    )
-]  # fmt: skip
-
 VIOLATORS = [
+    *(answering(clause, f"room_for_{ROOM}_{kind}", f"has room for {ROOM} {kind}, ended ones included", function,
+            unless(full, "TESS_ERR_OUT_OF_MEMORY"))
+        for clause, kind, function in (
+            ("RT-04.1-20", "contexts", "tessInit"),
+            ("RT-04.2-05", "meshes", "tessMeshCreate"),
+            ("RT-04.3-12", "streams", "tessStreamCreate"),
+            ("RT-04.3-14", "events", "tessEventCreate"),
+            ("RT-04.4-15", "allocations", "tessMalloc"),
+            ("RT-04.5-15", "modules", "tessModuleLoad"),
+        )),
     *(answering("RT-04.1-20", f"ends_every_{kind}", f"ends every {kind} with a context", "tessShutdown",
         ending(kind)) for kind in ("module", "kernel", "profiler")),
     *(refusing("RT-04.1-19", f"refused_by_{function}", f"{function} refuses a live context", function, status=INVALID)

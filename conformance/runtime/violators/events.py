@@ -19,7 +19,6 @@ def urgent_waits(wait, rank):
 
 
 def last_of(adapter, given):
-    """Return the last recording of the event, or `None`."""
     return calls._event(adapter.runtime, given["event"]).last
 
 
@@ -45,7 +44,6 @@ def anywhere(adapter, call, given):
 
 
 def on_its_own_stream(adapter, given):
-    """True if a stream waits for its own recording."""
     last = last_of(adapter, given)
     return last is not None and f"stream {given['stream']}" in last.reached.name.split(" on ")
 

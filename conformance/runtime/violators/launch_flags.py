@@ -1,7 +1,4 @@
-"""Flags that are refused, ignored or kept, launches that are not deterministic, a failing sample program.
-
-Runtime specification, 4.7, 6 and 18.
-"""
+"""Flags that are refused, ignored or kept, launches that are not deterministic (runtime spec, 4.7, 6 and 18)."""
 
 from itertools import count
 

@@ -11,11 +11,6 @@ from .changes import broken
 DURATION = CollectiveWork._duration
 
 
-def failing(name, description, place, instead):
-    """Return a violation of a runtime whose links fail."""
-    return broken("RT-07-07", name, description, place, instead)
-
-
 def launch_failed(self, group):
     with mock.patch.object(self.stream.mesh.context, "timeout", None):
         return DURATION(self, group)
@@ -28,7 +23,6 @@ def lost(self, group, contributions, right=CollectiveWork._combined):
 
 
 def cleared(array):
-    """Return an array whose last element is zero."""
     size = array.dtype.storage_bytes
     return Array.from_bits(array.dtype, array.shape, array.to_bits()[:-size] + bytes(size))
 
@@ -41,12 +35,12 @@ def silent(self, group):
 
 
 VIOLATIONS = [
-    failing("timeout_forgotten", "fails a launch where a timeout is configured",
+    broken("RT-07-07", "timeout_forgotten", "fails a launch where a timeout is configured",
         "runtime.collectives.CollectiveWork._duration", launch_failed),
-    failing("link_cut_loses_bits", "has other bits where a link fails",
+    broken("RT-07-07", "link_cut_loses_bits", "has other bits where a link fails",
         "runtime.collectives.CollectiveWork._combined", lost),
-    failing("failed_link_not_named", "does not name the failed link",
+    broken("RT-07-07", "failed_link_not_named", "does not name the failed link",
         "runtime.collectives.CollectiveWork._duration", silent),
-    failing("any_link", "accepts a link that the machine does not have",
+    broken("RT-07-07", "any_link", "accepts a link that the machine does not have",
         "runtime.contexts.require_known", lambda function, what, given, known: None),
 ]  # fmt: skip

@@ -28,6 +28,5 @@ PROFILERS = [
     answering("RT-04.8-04", "appended", "writes behind what is there", "tessProfilerStop", appended),
     answering("RT-04.8-04", "early", "refuses while work is queued", "tessProfilerStop", unless(is_early)),
     answering("RT-04.8-05", "of_the_first", "profiles the first context", "tessProfilerStart",
-        lambda adapter, call, given: call(
-            context=given["context"] and adapter.runtime.handles.live("context")[0][0])),
+        lambda adapter, call, given: call(context=given["context"] and adapter.runtime.handles.live("context")[0][0])),
 ]  # fmt: skip

@@ -40,7 +40,6 @@ def unstable(clause, name, description, operation, when):
 
 
 def without_nan(array):
-    """Return the lower bound in place of NaN."""
     return Array(array.dtype, np.where(np.isnan(array.values), -1.0, array.values).astype(array.values.dtype))
 
 

@@ -32,16 +32,6 @@ def unlisted(section, first, member, *values):
 
 
 PATTERNS = ("zero", "fill_u8", "fill_u16", "fill_u32", "fill_fp16", "fill_fp32")
-LISTED = [
-    *unlisted("D2", 2, "msg_type", "MemoryWrite", "MemoryRead", "KernelLaunch"),
-    *unlisted("D5", 9, "src_kind", "pattern"),
-    *unlisted("D5", 13, "pattern_kind", *PATTERNS),
-    *unlisted("D5", 27, "dst_mem_kind", "HBM", "TCM", "AUTO"),
-    *unlisted("D6", 14, "dst_kind", "discard"),
-    *unlisted("D7", 43, "failure_policy", "fail_fast", "collect_all"),
-    refusing("HIO-D5-10", "null_pattern", "refuses a pattern of null",
-        lambda message: message.get("pattern", ()) is None),
-]  # fmt: skip
 
 OPTIONAL = [
     ("timestamp_tag", "HIO-D3-08", "MemoryWrite"),
@@ -70,15 +60,6 @@ def demanding(clause, member, message_type, state):
     return refusing(clause, f"{member}_{state}_{message_type}", f"refuses {member} when it is {state}", when)
 
 
-PERMISSIONS = [
-    demanding(clause, member, message_type, state)
-    for member, clause, message_type in OPTIONAL
-    for state in STATES
-    if state != "null"
-    or member in ("timestamp_tag", "grid", "meta", "debug_label")  # others may refuse it (AMB-HIO-37)
-]
-
-
 def refusing_values(clause, name, description, kind, refused):
     def when(message):
         return patterns(message).get("pattern_kind") == kind and refused(patterns(message).get("value"))
@@ -86,7 +67,21 @@ def refusing_values(clause, name, description, kind, refused):
     return refusing(clause, name, description, when)
 
 
-VALUES = [
+VIOLATORS = [
+    *unlisted("D2", 2, "msg_type", "MemoryWrite", "MemoryRead", "KernelLaunch"),
+    *unlisted("D5", 9, "src_kind", "pattern"),
+    *unlisted("D5", 13, "pattern_kind", *PATTERNS),
+    *unlisted("D5", 27, "dst_mem_kind", "HBM", "TCM", "AUTO"),
+    *unlisted("D6", 14, "dst_kind", "discard"),
+    *unlisted("D7", 43, "failure_policy", "fail_fast", "collect_all"),
+    refusing("HIO-D5-10", "null_pattern", "refuses a pattern of null",
+        lambda message: message.get("pattern", ()) is None),
+    *(demanding(clause, member, message_type, state)
+        for member, clause, message_type in OPTIONAL
+        for state in STATES
+        if state != "null"
+        or member in ("timestamp_tag", "grid", "meta", "debug_label")  # others may refuse it (AMB-HIO-37)
+    ),
     refusing_values("HIO-D5-15", "signed_u16", "takes u16 below 65,535", "fill_u16", lambda value: value > 65534),
     refusing_values("HIO-D5-16", "signed_u32", "takes u32 up to 2 to the 31", "fill_u32", lambda value: value > 2**31),
     refusing_values("HIO-D2-06", "no_initialization", "refuses ones of fp32", "fill_fp32", lambda value: True),
@@ -96,9 +91,6 @@ VALUES = [
         lambda value: not 0 <= (value or 0) < 256),
     refusing("HIO-D5-19", "no_negative_values", "refuses negative values",
         lambda message: patterns(message).get("pattern_kind") != "zero" and (patterns(message).get("value") or 0) < 0),
-]  # fmt: skip
-
-LAUNCHES = [
     refusing("HIO-D7-41", "no_fp32_scalars", "refuses scalars of fp32",
         lambda message: any(scalar["dtype"] == "fp32" for scalar in scalars(message))),
     refusing("HIO-D7-04", "tensors_first", "refuses a tensor behind a scalar",

@@ -47,9 +47,6 @@ def no_pattern_is_zero(message):
         message["pattern"] = {"pattern_kind": "zero"}
 
 
-SATURATED = [saturated(f"HIO-D5-{number}", f"fill_u{bits}") for number, bits in ((14, 8), (15, 16), (16, 32))]
-
-
 @breaks("HIO-D5-30", "fills short buffers up", "host_io.endpoint.Endpoint._buffer")
 def filled_up(usual, self, pair, nbytes):
     return self._buffers[pair].ljust(nbytes, b"\0") if pair in self._buffers else usual(self, pair, nbytes)
@@ -70,13 +67,6 @@ def one_more(prefix):
         return pa, nbytes - (field.startswith(prefix) and pa + nbytes - 1 in ends), kind
 
     return change
-
-
-PLACES = [
-    requiring("HIO-D6-07", "read_more", "reads a byte more than memory has", one_more("src")),
-    requiring("HIO-D7-22", "shard_one_behind", "takes a shard that ends behind memory", one_more("args")),
-    requiring("HIO-D7-23", "shard_of_more", "takes a shard that is larger than memory", one_more("args")),
-]
 
 
 @breaks("HIO-D5-23", "takes null for HBM", read_as)
@@ -131,14 +121,16 @@ def taken_for(other, value):
     return lambda number: value if number == other else number
 
 
-LAUNCHES = [
+VIOLATORS = [
+    *(saturated(f"HIO-D5-{number}", f"fill_u{bits}") for number, bits in ((14, 8), (15, 16), (16, 32))),
+    requiring("HIO-D6-07", "read_more", "reads a byte more than memory has", one_more("src")),
+    requiring("HIO-D7-22", "shard_one_behind", "takes a shard that ends behind memory", one_more("args")),
+    requiring("HIO-D7-23", "shard_of_more", "takes a shard that is larger than memory", one_more("args")),
     read_as("HIO-D7-08", "code_at_an_address", "takes the usual address for a missing one", deployed_at_2048),
     read_as("HIO-D7-07", "null_is_an_address", "takes null for an address", deployed_at_2048),
-    *(
-        integers(clause, name, f"takes {other} for an {dtype}", dtype, taken_for(other, value))
+    *(integers(clause, name, f"takes {other} for an {dtype}", dtype, taken_for(other, value))
         for clause, dtype, least in (("HIO-D7-38", "i32", -(2**31)), ("HIO-D7-39", "i64", -(2**63)))
-        for name, other, value in ((f"{dtype}_one_more", -least, least), (f"{dtype}_one_less", least - 1, -least - 1))
-    ),
+        for name, other, value in ((f"{dtype}_one_more", -least, least), (f"{dtype}_one_less", least - 1, -least - 1))),
     integers("HIO-D7-38", "i32_cut", "cuts the fraction of an i32 off", "i32", int),
     integers("HIO-D7-39", "i64_cut", "cuts the fraction of an i64 off", "i64", int),
-]
+]  # fmt: skip

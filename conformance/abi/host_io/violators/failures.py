@@ -11,8 +11,6 @@ from tessera_reference.host_io.messages import TensorArgument
 from ....ir.violators.changes import around, breaks, changed, wrapped
 from .message_changes import LAUNCH, REQUIRE, RUN, read_as
 
-# Refusals and failures
-
 
 def run_before_refused(usual, value, **options):
     try:
@@ -108,21 +106,6 @@ def sticky_fault(usual, self, place):
     return RequestFailed(ErrorCode.PE_FAULT, "failed once") if place in broken else None
 
 
-FAILURES = [
-    *(planted(clause) for clause in ("HIO-D7-14", "HIO-D7-15", "HIO-D7-33")),
-    wrapped("HIO-D7-44", "collect_all_stops", "collect_all stops at a failure", LAUNCH,
-        lambda usual, machine, request: usual(machine, replace(request, failure_policy="fail_fast"))),
-    read_as("HIO-D7-31", "collect_all_by_default", "the default is collect_all",
-        lambda value: value.get("msg_type") == "KernelLaunch" and value.get("failure_policy") is None
-        and {**value, "failure_policy": "collect_all"}),
-    changed("HIO-D4-07", "last_faulty_shard", "the highest faulty shard is told",
-        ("host_io.launches.sorted", highest_first)),
-    changed("HIO-Context-04", "highest_fault_told", "the highest faulty shard is told of a launch",
-        ("host_io.launches.sorted", highest_first)),
-]  # fmt: skip
-
-# The queue
-
 ROOM = "host_io.endpoint.Endpoint._require_room"
 
 
@@ -140,14 +123,6 @@ def depth_of_a_correlation(usual, self, pair):
     with mock.patch.object(self, "_pending", {key: held for key, held in self._pending.items() if key[0] == pair[0]}):
         usual(self, pair)
 
-
-QUEUES = [
-    room_for("HIO-D3-12", "one_too_many", "keeps one request more than it tells", lambda depth: depth + 1),
-    room_for("HIO-D3-12", "one_too_few", "keeps one request less than it tells, beyond one",
-        lambda depth: max(1, depth - 1)),
-]  # fmt: skip
-
-# Checks of some arguments, and kernels that are remembered
 
 EXTENTS = {}
 KERNELS = {}
@@ -180,7 +155,20 @@ def kept_images(usual, self, pa, nbytes):
     self._written.add(pa, pa + nbytes)
 
 
-REMEMBERED = [
+VIOLATORS = [
+    *(planted(clause) for clause in ("HIO-D7-14", "HIO-D7-15", "HIO-D7-33")),
+    wrapped("HIO-D7-44", "collect_all_stops", "collect_all stops at a failure", LAUNCH,
+        lambda usual, machine, request: usual(machine, replace(request, failure_policy="fail_fast"))),
+    read_as("HIO-D7-31", "collect_all_by_default", "the default is collect_all",
+        lambda value: value.get("msg_type") == "KernelLaunch" and value.get("failure_policy") is None
+        and {**value, "failure_policy": "collect_all"}),
+    changed("HIO-D4-07", "last_faulty_shard", "the highest faulty shard is told",
+        ("host_io.launches.sorted", highest_first)),
+    changed("HIO-Context-04", "highest_fault_told", "the highest faulty shard is told of a launch",
+        ("host_io.launches.sorted", highest_first)),
+    room_for("HIO-D3-12", "one_too_many", "keeps one request more than it tells", lambda depth: depth + 1),
+    room_for("HIO-D3-12", "one_too_few", "keeps one request less than it tells, beyond one",
+        lambda depth: max(1, depth - 1)),
     wrapped("HIO-D7-36", "built_in_first", "runs a built-in kernel of the name of a deployed one",
         "host_io.launches.deployed_kernel",
         lambda usual, machine, reference: launches.BUILTINS.get(reference.name) or usual(machine, reference)),

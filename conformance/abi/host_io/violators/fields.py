@@ -110,20 +110,6 @@ def lenient(member, keyword, clause):
 KEYWORDS = ("type", "enum", "const", "minimum", "items")
 """A reader without upper bounds, and one that takes an empty list of shards, follow a listed alternative."""
 
-REQUIRED = [lenient(member, "required", member.clause) for member in MEMBERS if member.required]
-OF_ANY_FORM = [
-    lenient(member, keyword, UNLISTED[member.name] if keyword in ("enum", "const") else member.clause)
-    for member in MEMBERS
-    for keyword in KEYWORDS
-    if keyword in member.schema and not (keyword == "type" and not member.required)
-    if (keyword, member.schema[keyword]) != ("minimum", 0)  # which OFF_BY_ONE has
-]
-OF_THE_ENVELOPE = [
-    lenient(member, "required", ENVELOPE[member.part])
-    for member in MEMBERS
-    if member.name in ("msg_type", "target_device")
-]
-
 
 def beside(member, keyword, by):
     """Return a violation with a range that is one too wide."""
@@ -136,14 +122,6 @@ def beside(member, keyword, by):
 
     name = f"{member.part}_{member.name}_{keyword}_off_by_one"
     return read_as(member.clause, name, f"takes {beyond} for {member.name} of {member.part}", change)
-
-
-OFF_BY_ONE = [
-    beside(member, keyword, by)
-    for member in MEMBERS
-    for keyword, by in {"minimum": -1, "maximum": 1}.items()
-    if keyword in member.schema and (keyword, member.schema[keyword]) != ("minimum", 1)
-]
 
 
 def falsy(member):
@@ -159,7 +137,6 @@ def falsy(member):
 
 
 KEPT = ("pattern", "value", "deploy_pa")
-FALSY = [falsy(member) for member in MEMBERS if not member.required and member.name not in KEPT]
 
 
 @breaks("HIO-Verification-01", "takes a default for every missing member", read_as)
@@ -181,15 +158,6 @@ def integers(clause, name, description, kinds, read):
     return read_as(clause, name, description, change)
 
 
-INTEGERS = [
-    integers("HIO-D5-04", "digits_are_integers", "reads texts of digits", str, lambda text: int(text or 0)),
-    integers("HIO-D5-07", "fractions_are_cut", "cuts fractions off", Decimal, int),
-    integers("HIO-D7-22", "addresses_of_64_bits", "reads integers modulo 2 to the 64", int,
-        lambda value: value % 2**64),
-    integers("HIO-D7-21", "magnitudes", "drops the sign", int, abs),
-]  # fmt: skip
-
-
 def planted(clause, name, kind, *words):
     """Return a violation that ignores members of a part with these names, and refuses other unknown ones."""
 
@@ -202,7 +170,27 @@ def planted(clause, name, kind, *words):
     return read_as(clause, name, f"ignores {' and '.join(words)} of {kind}", change)
 
 
-PLANTED = [
+VIOLATORS = [
+    *(lenient(member, "required", member.clause) for member in MEMBERS if member.required),
+    *(lenient(member, keyword, UNLISTED[member.name] if keyword in ("enum", "const") else member.clause)
+        for member in MEMBERS
+        for keyword in KEYWORDS
+        if keyword in member.schema and not (keyword == "type" and not member.required)
+        if (keyword, member.schema[keyword]) != ("minimum", 0)  # which `beside` has
+    ),
+    *(lenient(member, "required", ENVELOPE[member.part])
+        for member in MEMBERS
+        if member.name in ("msg_type", "target_device")),
+    *(beside(member, keyword, by)
+        for member in MEMBERS
+        for keyword, by in {"minimum": -1, "maximum": 1}.items()
+        if keyword in member.schema and (keyword, member.schema[keyword]) != ("minimum", 1)),
+    *(falsy(member) for member in MEMBERS if not member.required and member.name not in KEPT),
+    integers("HIO-D5-04", "digits_are_integers", "reads texts of digits", str, lambda text: int(text or 0)),
+    integers("HIO-D5-07", "fractions_are_cut", "cuts fractions off", Decimal, int),
+    integers("HIO-D7-22", "addresses_of_64_bits", "reads integers modulo 2 to the 64", int,
+        lambda value: value % 2**64),
+    integers("HIO-D7-21", "magnitudes", "drops the sign", int, abs),
     planted("HIO-D5-25", "data_in_writes", "memory_write", "data", "tensor_data"),
     planted("HIO-D5-25", "data_in_patterns", "pattern", "data"),
     planted("HIO-D7-14", "sources_of_a_kernel", "kernel_ref", "code"),
@@ -210,4 +198,4 @@ PLANTED = [
     planted("HIO-D7-33", "data_in_launches", "kernel_launch", "data", "tensors"),
     planted("HIO-D7-33", "data_in_shards", "tensor_shard", "bytes"),
     planted("HIO-D7-33", "data_in_scalars", "scalar_argument", "values"),
-]
+]  # fmt: skip

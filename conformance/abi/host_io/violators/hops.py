@@ -54,37 +54,12 @@ def of_first_pe(hops):
     return tuple(replace(hop, place=hop.place and Place(0, 0, 0)) for hop in hops)
 
 
-TRACES = [
-    *(
-        tracing(clause, f"{kind.__name__}_{change.__name__}", description, change, kind)
-        for clause, kind in TYPES.items()
-        for description, change in (
-            ("never passes pe_cpu", without_pe_cpu),
-            ("lacks the last hop", without_last_hop),
-            ("passes m_cpu before noc", in_another_order),
-        )
-    ),
-    tracing("HIO-D7-34", "twice_the_endpoint", "launches pass pcie_ep twice",
-        lambda trace: timed(trace, [*trace.path[:2], trace.path[1], *trace.path[2:]]), KernelLaunch),
-    tracing("HIO-D7-35", "no_branches", "tells one branch alone", lambda trace: replace(trace, branches=())),
-    tracing("HIO-D7-35", "late_branches", "branches begin before the launch is sent", lambda trace: replace(trace,
-        branches=tuple(replace(branch, start=branch.start - 1, end=branch.end - 1) for branch in trace.branches))),
-    tracing("HIO-Context-06", "places_by_address", "hops name the first PE",
-        lambda trace: replace(trace, path=of_first_pe(trace.path), branches=of_first_pe(trace.branches))),
-]  # fmt: skip
-
-
 def undrawn(clause, kind):
     def timeline(usual, machine, answered):
         return usual(machine, [answer for answer in answered if not isinstance(answer.request, kind)])
 
     name, description = f"{kind.__name__}_undrawn", f"no {kind.__name__} is drawn"
     return wrapped(clause, name, description, "adapter.host_io.timeline", timeline)
-
-
-UNDRAWN = [undrawn(clause, kind) for clause, kind in TYPES.items()]
-
-# Time
 
 
 @breaks("HIO-D5-26", "the latency is a picosecond more than its hops", "adapter.ReferenceAdapter.host_io_trace")
@@ -126,28 +101,6 @@ def member(name, kind=object):
     return extra
 
 
-TIMES = [
-    taking("HIO-Verification-06", "hardly_any_time", "a hop takes a picosecond", lambda self, count: 1),
-    taking("HIO-D5-26", "rounded_down", "the time of bytes is rounded down",
-        lambda self, count: self.fixed + (0 if self.bandwidth is None else count * 10**12 // self.bandwidth)),
-    longer("HIO-D5-26", "contention", "each request that waits makes the next longer",
-        lambda self, request: len(self.waiting)),
-    longer("HIO-Verification-06", "queue_in_latency", "requests take longer while others wait",
-        lambda self, request: 64 * len(self.waiting)),
-    longer("HIO-D3-09", "tag_takes_time", "a timestamp_tag takes time", member("timestamp_tag")),
-    longer("HIO-D5-24", "label_of_write_takes_time", "the label of a write takes time",
-        member("debug_label", MemoryWrite)),
-    longer("HIO-D6-10", "label_of_read_takes_time", "the label of a read takes time",
-        member("debug_label", MemoryRead)),
-    longer("HIO-D7-32", "label_of_launch_takes_time", "the label of a launch takes time",
-        member("debug_label", KernelLaunch)),
-    longer("HIO-D7-28", "grid_takes_time", "a grid takes time", member("grid")),
-    longer("HIO-D7-29", "meta_takes_time", "a meta takes time", member("meta")),
-    running("HIO-D5-30", "buffer_free", "the bytes of a buffer take no time",
-        lambda self, request, journey: {"there": CONTROL}),
-]  # fmt: skip
-
-
 def small(branches):
     return tuple(branch._replace(memory=1) for branch in branches)
 
@@ -181,7 +134,37 @@ def no_hops_of_failures(usual, machine, request):
     return replace(journey, branches=working), failure
 
 
-BYTES = [
+VIOLATORS = [
+    *(tracing(clause, f"{kind.__name__}_{change.__name__}", description, change, kind)
+        for clause, kind in TYPES.items()
+        for description, change in (
+            ("never passes pe_cpu", without_pe_cpu),
+            ("lacks the last hop", without_last_hop),
+            ("passes m_cpu before noc", in_another_order),
+        )),
+    tracing("HIO-D7-34", "twice_the_endpoint", "launches pass pcie_ep twice",
+        lambda trace: timed(trace, [*trace.path[:2], trace.path[1], *trace.path[2:]]), KernelLaunch),
+    tracing("HIO-D7-35", "no_branches", "tells one branch alone", lambda trace: replace(trace, branches=())),
+    tracing("HIO-D7-35", "late_branches", "branches begin before the launch is sent", lambda trace: replace(trace,
+        branches=tuple(replace(branch, start=branch.start - 1, end=branch.end - 1) for branch in trace.branches))),
+    tracing("HIO-Context-06", "places_by_address", "hops name the first PE",
+        lambda trace: replace(trace, path=of_first_pe(trace.path), branches=of_first_pe(trace.branches))),
+    *(undrawn(clause, kind) for clause, kind in TYPES.items()),
+    taking("HIO-Verification-06", "hardly_any_time", "a hop takes a picosecond", lambda self, count: 1),
+    taking("HIO-D5-26", "rounded_down", "the time of bytes is rounded down",
+        lambda self, count: self.fixed + (0 if self.bandwidth is None else count * 10**12 // self.bandwidth)),
+    longer("HIO-D5-26", "contention", "each request that waits makes the next longer",
+        lambda self, request: len(self.waiting)),
+    longer("HIO-Verification-06", "queue_in_latency", "requests take longer while others wait",
+        lambda self, request: 64 * len(self.waiting)),
+    *(longer(clause, f"label_of_{what}_takes_time", f"the label of a {what} takes time", member("debug_label", kind))
+        for clause, what, kind in (
+        ("HIO-D5-24", "write", MemoryWrite), ("HIO-D6-10", "read", MemoryRead), ("HIO-D7-32", "launch", KernelLaunch))),
+    longer("HIO-D3-09", "tag_takes_time", "a timestamp_tag takes time", member("timestamp_tag")),
+    longer("HIO-D7-28", "grid_takes_time", "a grid takes time", member("grid")),
+    longer("HIO-D7-29", "meta_takes_time", "a meta takes time", member("meta")),
+    running("HIO-D5-30", "buffer_free", "the bytes of a buffer take no time",
+        lambda self, request, journey: {"there": CONTROL}),
     free_of_bytes("HIO-D5-07", "bytes_of_writes_free", "the bytes of a write take no time", MemoryWrite),
     free_of_bytes("HIO-D6-07", "bytes_of_reads_free", "the bytes of a read take no time", MemoryRead),
     free_of_bytes("HIO-D7-23", "bytes_of_shards_free", "the bytes of shards take no time", KernelLaunch),

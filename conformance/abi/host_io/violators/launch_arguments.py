@@ -13,8 +13,6 @@ from .message_changes import LAUNCH, refusing
 
 ROUNDED, DEPLOYED = machine.rounded, "host_io.launches.deployed_kernel"
 
-# Scalars and members without influence
-
 
 def with_scalars(clause, name, description, dtype, change):
     def other(argument):
@@ -39,30 +37,6 @@ def obeying(clause, member, obeyed):
 
     description = f"{member} keeps a launch from running"
     return wrapped(clause, f"{member}_obeyed", description, "host_io.launches._tasks", tasks)
-
-
-SCALARS = [
-    with_scalars("HIO-D7-38", "i32_of_16_bits", "an i32 is cut to 16 bits", "i32", lambda value: signed(value, 16)),
-    with_scalars("HIO-D7-38", "i32_without_sign", "an i32 loses its sign", "i32", lambda value: abs(value) % 2**31),
-    with_scalars("HIO-D7-46", "i32_through_fp32", "an i32 passes through fp32", "i32",
-        lambda value: max(-(2**31), min(2**31 - 1, int(ROUNDED(value, "fp32"))))),
-    with_scalars("HIO-D7-39", "i64_through_fp64", "an i64 passes through fp64", "i64",
-        lambda value: signed(int(float(value)), 64)),
-    with_scalars("HIO-D7-40", "fp16_of_whole_numbers", "a scalar of fp16 loses its fraction", "fp16",
-        lambda value: Decimal(value).to_integral_value()),
-    with_scalars("HIO-D7-42", "always_true", "a bool is true", "bool", lambda value: True),
-    with_scalars("HIO-D7-48", "scalar_zero", "scalars are zero", "i32", lambda value: 0),
-    with_scalars("HIO-D7-41", "fp32_through_fp16", "a scalar of fp32 passes through fp16", "fp32",
-        lambda value: Decimal(min(65504.0, ROUNDED(value, "fp16")))),
-    refusing("HIO-D7-04", "no_arguments_refused", "refuses a launch without arguments",
-        lambda message: message.get("args") == []),
-    obeying("HIO-D7-28", "grid", bool),
-    obeying("HIO-D7-29", "meta", bool),
-    obeying("HIO-D7-32", "debug_label", lambda label: label == "skip"),
-    obeying("HIO-D3-09", "timestamp_tag", lambda tag: tag == "skip"),
-]  # fmt: skip
-
-# Binaries
 
 
 def elsewhere(clause, member):
@@ -90,7 +64,25 @@ def binary_in_one_piece(usual, machine, reference):
     return found
 
 
-BINARIES = [
+VIOLATORS = [
+    with_scalars("HIO-D7-38", "i32_of_16_bits", "an i32 is cut to 16 bits", "i32", lambda value: signed(value, 16)),
+    with_scalars("HIO-D7-38", "i32_without_sign", "an i32 loses its sign", "i32", lambda value: abs(value) % 2**31),
+    with_scalars("HIO-D7-46", "i32_through_fp32", "an i32 passes through fp32", "i32",
+        lambda value: max(-(2**31), min(2**31 - 1, int(ROUNDED(value, "fp32"))))),
+    with_scalars("HIO-D7-39", "i64_through_fp64", "an i64 passes through fp64", "i64",
+        lambda value: signed(int(float(value)), 64)),
+    with_scalars("HIO-D7-40", "fp16_of_whole_numbers", "a scalar of fp16 loses its fraction", "fp16",
+        lambda value: Decimal(value).to_integral_value()),
+    with_scalars("HIO-D7-42", "always_true", "a bool is true", "bool", lambda value: True),
+    with_scalars("HIO-D7-48", "scalar_zero", "scalars are zero", "i32", lambda value: 0),
+    with_scalars("HIO-D7-41", "fp32_through_fp16", "a scalar of fp32 passes through fp16", "fp32",
+        lambda value: Decimal(min(65504.0, ROUNDED(value, "fp16")))),
+    refusing("HIO-D7-04", "no_arguments_refused", "refuses a launch without arguments",
+        lambda message: message.get("args") == []),
+    obeying("HIO-D7-28", "grid", bool),
+    obeying("HIO-D7-29", "meta", bool),
+    obeying("HIO-D7-32", "debug_label", lambda label: label == "skip"),
+    obeying("HIO-D3-09", "timestamp_tag", lambda tag: tag == "skip"),
     elsewhere("HIO-D7-09", "sip"),
     elsewhere("HIO-D7-10", "cube"),
     elsewhere("HIO-D7-11", "pe"),

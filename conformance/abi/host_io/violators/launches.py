@@ -10,8 +10,6 @@ from .message_changes import REQUIRE
 
 KERNEL_OF = "host_io.launches._kernel_of"
 
-# Shards
-
 
 def arranging(clause, name, description, change):
     place = "host_io.launches._shards"
@@ -29,15 +27,6 @@ def low_bits_cleared(usual, self, place, pa, nbytes, *others, **named):
                 if pe == place:
                     self.space(pe).write(low, bytes(nbytes))
         raise
-
-
-SHARDS = [
-    arranging("HIO-D7-18", "first_shard", "a launch works on the first shard of each tensor", lambda found: found[:1]),
-    arranging("HIO-D7-35", "sorted_by_address", "shards belong together by their addresses",
-        lambda found: sorted(found, key=lambda part: (part.shard.pa, part.number))),
-]  # fmt: skip
-
-# Kernels
 
 
 def built_in(clause, name, description, **others):
@@ -79,7 +68,10 @@ def size_of_builtin_judged(usual, machine, reference):
     return usual(machine, reference)
 
 
-KERNELS = [
+VIOLATORS = [
+    arranging("HIO-D7-18", "first_shard", "a launch works on the first shard of each tensor", lambda found: found[:1]),
+    arranging("HIO-D7-35", "sorted_by_address", "shards belong together by their addresses",
+        lambda found: sorted(found, key=lambda part: (part.shard.pa, part.number))),
     built_in("HIO-D7-01", "nothing_runs", "built-in kernels compute nothing",
         **{name: replace(builtin, run=lambda given: None) for name, builtin in BUILTINS.items()}),
     built_in("HIO-D7-17", "first_words", "copies the first word of each shard", copy=partly("copy"),

@@ -7,8 +7,6 @@ from tessera_reference.host_io.frames import InvalidFrame
 
 from ....ir.violators.changes import breaks, wrapped
 
-# Matching
-
 
 def answered(clause, name, description, change):
     """Return a violation that changes the answers of an exchange, in place or by returning others."""
@@ -43,9 +41,6 @@ def ids_in_order_of_sending(usual, self, choices):
     return [endpoint.write_frame(answer | {"correlation_id": pair[0], "request_id": pair[1]}) for pair, answer in named]
 
 
-# Pairs in use
-
-
 @breaks("HIO-D3-06", "compares ids without case", "host_io.endpoint.Endpoint._require_room")
 def any_case(usual, self, pair):
     def lower(ids):
@@ -72,9 +67,6 @@ def only_the_first_time(answers):
             seen[pair] = seen.get(pair, 0) + 1
             if seen[pair] == 2:
                 answer["completion"] = {"ok": True, "error_code": None, "error_message": None}
-
-
-# Tags
 
 
 def tagged(frame):

@@ -9,20 +9,10 @@ from tessera_reference.host_io.messages import MemoryWrite
 from ....ir.violators.changes import around, breaks, changed, wrapped
 from .message_changes import READ, REQUIRE, RUN, SPACE, WRITE, read_as, requiring
 
-# Places
-
 
 def at_another_place(clause, name, description, change):
     """Return a violation that uses another PE's memory; `change` gives that PE."""
     return wrapped(clause, name, description, SPACE, lambda usual, self, place: usual(self, change(Place(*place))))
-
-
-PLACES = [
-    at_another_place("HIO-Context-06", "one_space", "all PEs share one address space", lambda place: Place(0, 0, 0)),
-    at_another_place("HIO-D5-03", "one_sip", "PEs of all SIPs share memory", lambda place: place._replace(sip=0)),
-    at_another_place("HIO-D5-04", "one_cube", "PEs of all cubes share memory", lambda place: place._replace(cube=0)),
-    at_another_place("HIO-D5-05", "one_pe", "PEs of a cube share memory", lambda place: place._replace(pe=0)),
-]
 
 
 def writing(clause, name, description, change):
@@ -43,39 +33,10 @@ def any_tag(clause, member, what):
     return changed(clause, name, description, (REQUIRE, around(call)), (SPACE, around(call)))
 
 
-UNKNOWN = [
-    any_tag(f"HIO-{section}-{first + number:02}", member, what)
-    for what, section, first in (("write", "D5", 3), ("read", "D6", 3), ("shard", "D7", 19), ("binary", "D7", 9))
-    for number, member in enumerate(("sip", "cube", "pe"))
-]
-
-# Memories
-
-
 @breaks("HIO-D5-07", "any bytes are accepted", REQUIRE)
 def any_range(usual, self, place, pa, nbytes, kind="AUTO", field=""):
     within = pa + nbytes <= 2 << 32  # twice the TCM
     usual(self, place, *((0, 1, "AUTO") if within else (pa, nbytes, kind)), field)
-
-
-MEMORIES = [
-    read_as("HIO-D5-23", "absent_is_hbm", "a write without dst_mem_kind is one to HBM",
-        lambda value: value.get("msg_type") == "MemoryWrite" and value.setdefault("dst_mem_kind", "HBM") and None),
-    requiring("HIO-D5-27", "hbm_ignored", "HBM is any memory",
-        lambda machine, pa, n, kind, field: (pa, n, "AUTO" if kind == "HBM" else kind)),
-    requiring("HIO-D5-28", "tcm_ignored", "TCM is any memory",
-        lambda machine, pa, n, kind, field: (pa, n, "AUTO" if kind == "TCM" else kind)),
-    requiring("HIO-D5-06", "end_not_checked", "the last byte may lie outside",
-        lambda machine, pa, n, kind, field: (pa, max(1, n - 1), kind)),
-    requiring("HIO-D5-06", "last_byte_refused", "the last byte is refused",
-        lambda machine, pa, n, kind, field: (pa, n + 1, kind)),
-    requiring("HIO-D6-06", "end_of_reads_not_checked", "reads may end outside",
-        lambda machine, pa, n, kind, field: (pa, max(1, n - 1), kind)),
-    requiring("HIO-D6-06", "last_byte_not_read", "the last byte is not read",
-        lambda machine, pa, n, kind, field: (pa, n + 1, kind)),
-]  # fmt: skip
-
-# Refusals, failures and labels
 
 
 @breaks("HIO-D5-22", "writes before it refuses the kind", WRITE)
@@ -103,19 +64,6 @@ def wrong_device_written(usual, self, request, pair, characters):
     return usual(self, request, pair, characters)
 
 
-ORDER = [
-    changed("HIO-D3-04", "one_order", "completions always have the order of requests",
-        ("host_io.endpoint.Endpoint.drain",
-        lambda self, choices: [self.complete(request) for request in self.waiting])),
-    writing("HIO-D5-24", "label_obeyed", "a write with the label skip writes one byte",
-        lambda write: replace(write, nbytes=1) if write.debug_label == "skip" else write),
-    writing("HIO-D5-01", "mebibyte_written", "writes the first mebibyte and no more",
-        lambda write: replace(write, nbytes=min(write.nbytes, 1 << 20))),
-]  # fmt: skip
-
-# Reads
-
-
 def clearing(clause, name, description, kind):
     def read(usual, self, message):
         answer = usual(self, message)
@@ -137,7 +85,38 @@ def bringing(clause, name, description, change):
     return wrapped(clause, name, description, READ, read)
 
 
-READS = [
+def less_a_byte(machine, pa, n, kind, field):
+    return pa, max(1, n - 1), kind
+
+
+def and_a_byte(machine, pa, n, kind, field):
+    return pa, n + 1, kind
+
+
+VIOLATORS = [
+    at_another_place("HIO-Context-06", "one_space", "all PEs share one address space", lambda place: Place(0, 0, 0)),
+    at_another_place("HIO-D5-03", "one_sip", "PEs of all SIPs share memory", lambda place: place._replace(sip=0)),
+    at_another_place("HIO-D5-04", "one_cube", "PEs of all cubes share memory", lambda place: place._replace(cube=0)),
+    at_another_place("HIO-D5-05", "one_pe", "PEs of a cube share memory", lambda place: place._replace(pe=0)),
+    *(any_tag(f"HIO-{section}-{first + number:02}", member, what)
+        for what, section, first in (("write", "D5", 3), ("read", "D6", 3), ("shard", "D7", 19), ("binary", "D7", 9))
+        for number, member in enumerate(("sip", "cube", "pe"))),
+    read_as("HIO-D5-23", "absent_is_hbm", "a write without dst_mem_kind is one to HBM",
+        lambda value: value.get("msg_type") == "MemoryWrite" and value.setdefault("dst_mem_kind", "HBM") and None),
+    *(requiring(clause, f"{memory.lower()}_ignored", f"{memory} is any memory",
+        lambda machine, pa, n, kind, field, memory=memory: (pa, n, "AUTO" if kind == memory else kind))
+        for clause, memory in (("HIO-D5-27", "HBM"), ("HIO-D5-28", "TCM"))),
+    requiring("HIO-D5-06", "end_not_checked", "the last byte may lie outside", less_a_byte),
+    requiring("HIO-D5-06", "last_byte_refused", "the last byte is refused", and_a_byte),
+    requiring("HIO-D6-06", "end_of_reads_not_checked", "reads may end outside", less_a_byte),
+    requiring("HIO-D6-06", "last_byte_not_read", "the last byte is not read", and_a_byte),
+    changed("HIO-D3-04", "one_order", "completions always have the order of requests",
+        ("host_io.endpoint.Endpoint.drain",
+        lambda self, choices: [self.complete(request) for request in self.waiting])),
+    writing("HIO-D5-24", "label_obeyed", "a write with the label skip writes one byte",
+        lambda write: replace(write, nbytes=1) if write.debug_label == "skip" else write),
+    writing("HIO-D5-01", "mebibyte_written", "writes the first mebibyte and no more",
+        lambda write: replace(write, nbytes=min(write.nbytes, 1 << 20))),
     clearing("HIO-D6-13", "sink_clears", "a read into host_sink clears memory", "host_sink"),
     clearing("HIO-D6-14", "discard_clears", "a read that is dropped clears memory", "discard"),
     bringing("HIO-D6-13", "empty_sink", "brings no bytes", lambda read, sunk: None),

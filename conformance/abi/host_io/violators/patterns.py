@@ -27,24 +27,10 @@ def whole(pattern):
     return int(pattern.value or 0)
 
 
-ELEMENTS = [
-    other_element("fill_u16", "fill_u16_big_endian", "fill_u16 writes the highest byte first",
-        lambda pattern, right: right[::-1]),
-    other_element("fill_u16", "u16_saturates", "fill_u16 saturates at 32,767",
-        lambda pattern, right: min(whole(pattern), 0x7FFF).to_bytes(2, "little")),
-    other_element("fill_u32", "u32_through_fp32", "fill_u32 passes through fp32",
-        lambda pattern, right: min(int(np.float32(whole(pattern))), 2**32 - 1).to_bytes(4, "little")),
-    other_element("zero", "zero_of_ones", "zero writes ones", lambda pattern, right: b"\xff"),
-]  # fmt: skip
-
-
 @breaks("HIO-D5-21", "zero writes the lowest byte of its value", ELEMENT_BYTES)
 def zero_of_its_value(usual, pattern):
     valued = pattern.pattern_kind == "zero" and pattern.value is not None
     return bytes([int(pattern.value) & 255]) if valued else usual(pattern)
-
-
-# Rounding
 
 
 def rounding(dtype, name, description, change):
@@ -64,23 +50,6 @@ def flushed(value, dtype):
     least = {"fp16": 2.0**-14, "fp32": 2.0**-126}[dtype]
     found = ROUNDED(value, dtype)
     return math.copysign(0.0, found) if abs(found) < least else found
-
-
-ROUNDING = [
-    *(
-        rounding(dtype, name, description, change)
-        for dtype in ("fp16", "fp32")
-        for name, description, change in (
-            ("half_away", "rounds halves away from zero", half_away),
-            ("flushed", "has no subnormals", flushed),
-            ("without_negative_zero", "has no negative zero", lambda value, dtype: ROUNDED(value, dtype) + 0.0),
-        )
-    ),
-    rounding("fp16", "through_fp32", "is rounded to fp32 first",
-        lambda value, dtype: ROUNDED(Decimal(ROUNDED(value, "fp32")), dtype)),
-]  # fmt: skip
-
-# Sizes and addresses
 
 
 @breaks("HIO-D5-07", "a fill ends with its first 64 KiB", "host_io.machine.SparseMemory.fill")
@@ -104,4 +73,22 @@ def wrapping(kind):
     return changed(CLAUSES[kind], f"{kind}_wraps", f"values past the range of {kind} wrap", *changes)
 
 
-WRAPPING = [wrapping(kind) for kind in ("fill_u8", "fill_u16", "fill_u32")]
+VIOLATORS = [
+    other_element("fill_u16", "fill_u16_big_endian", "fill_u16 writes the highest byte first",
+        lambda pattern, right: right[::-1]),
+    other_element("fill_u16", "u16_saturates", "fill_u16 saturates at 32,767",
+        lambda pattern, right: min(whole(pattern), 0x7FFF).to_bytes(2, "little")),
+    other_element("fill_u32", "u32_through_fp32", "fill_u32 passes through fp32",
+        lambda pattern, right: min(int(np.float32(whole(pattern))), 2**32 - 1).to_bytes(4, "little")),
+    other_element("zero", "zero_of_ones", "zero writes ones", lambda pattern, right: b"\xff"),
+    *(rounding(dtype, name, description, change)
+        for dtype in ("fp16", "fp32")
+        for name, description, change in (
+            ("half_away", "rounds halves away from zero", half_away),
+            ("flushed", "has no subnormals", flushed),
+            ("without_negative_zero", "has no negative zero", lambda value, dtype: ROUNDED(value, dtype) + 0.0),
+        )),
+    rounding("fp16", "through_fp32", "is rounded to fp32 first",
+        lambda value, dtype: ROUNDED(Decimal(ROUNDED(value, "fp32")), dtype)),
+    *(wrapping(kind) for kind in ("fill_u8", "fill_u16", "fill_u32")),
+]  # fmt: skip

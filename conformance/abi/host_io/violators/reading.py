@@ -49,24 +49,20 @@ def lists_of_requests(usual, frame):
 
 
 READING = [
-    *(
-        reading_ids(clause, f"{name}_{member}", f"{description} {member}{rest}", member, change)
+    *(reading_ids(clause, f"{name}_{member}", f"{description} {member}{rest}", member, change)
         for clause, member in {"HIO-D3-02": "correlation_id", "HIO-D3-05": "request_id"}.items()
         for name, description, rest, change in (
             ("default", "has a default for", "", defaulted),
             ("text_of", "makes", " a text", as_text),
             ("empty", "takes a space for what is empty as", "", spaced),
-        )
-    ),
-    *(
-        reading_ids(clause, f"default_{member}_in_{kind}", f"has a default for {member}", member, defaulted)
+        )),
+    *(reading_ids(clause, f"default_{member}_in_{kind}", f"has a default for {member}", member, defaulted)
         for clause, member, kind in (
             ("HIO-D5-02", "correlation_id", "writes"),
             ("HIO-D6-02", "request_id", "reads"),
             ("HIO-D7-02", "correlation_id", "launches"),
             ("HIO-Verification-01", "request_id", "requests"),
-        )
-    ),
+        )),
     refusing("HIO-D3-05", "short_request_ids", "refuses request ids of 256 characters",
         lambda message: len(message["request_id"]) > 255),
     refusing("HIO-D3-02", "ascii_correlation_ids", "refuses correlation ids beyond ASCII",

@@ -20,14 +20,6 @@ def two_signals(usual, self, process, site, *given):
     return usual(self, process, replace(site, signals=site.signals[:2]), *given)
 
 
-PHASES = [
-    wrapped("WSP-07.1-05", "all_at_once", "tasks are issued at once", SHORTAGE, all_at_once),
-    wrapped("WSP-07.1-06", "no_back_pressure", "the window holds nothing back", SHORTAGE, all_at_once),
-]  # fmt: skip
-
-# Backends
-
-
 def on_simulator(clause, name, description, change):
     def run(usual, self, **arguments):
         answer = usual(self, **arguments)
@@ -89,7 +81,9 @@ def unclear(usual, self, **arguments):
         raise Refusal(refusal.outcome.code, refusal.outcome.phase, "error 17") from None
 
 
-BACKENDS = [
+VIOLATORS = [
+    wrapped("WSP-07.1-05", "all_at_once", "tasks are issued at once", SHORTAGE, all_at_once),
+    wrapped("WSP-07.1-06", "no_back_pressure", "the window holds nothing back", SHORTAGE, all_at_once),
     not_here("WSP-06.1-01", "not_here", "cpu_sim does not run", "cpu_sim"),
     not_here("WSP-06.1-03", "toolchain", "needs a toolchain", "cpu_sim"),
     not_here("WSP-06.2-01", "no_sim", "a2a3sim does not run", SIMULATOR),

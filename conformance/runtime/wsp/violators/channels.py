@@ -68,14 +68,11 @@ def tensors_too(usual, reader, value, path):
     return Constant(0) if isinstance(value, dict) and set(value) == {"tensor"} else usual(reader, value, path)
 
 
-BodiesOfTheLatest = replaced(
-    "WSP-02.1-05", "runs the bodies that were compiled last under the name of a program", RunsLatest
-)
-ChannelsOfTheLatest = replaced(
-    "WSP-02.2-01", "blocks by the channels that were compiled last under the name of a program", RunsLatest
-)
-
 CHANNELS = [
+    replaced("WSP-02.1-05", "runs the bodies that were compiled last under the name of a program", RunsLatest,
+        name="BodiesOfTheLatest"),
+    replaced("WSP-02.2-01", "blocks by the channels that were compiled last under the name of a program", RunsLatest,
+        name="ChannelsOfTheLatest"),
     wrapped("WSP-02.1-02", "backwards", "executes the statements of a body backwards",
         "wsp.run.Processes.body", lambda usual, self, process, body, outer: usual(self, process, body[::-1], outer)),
     wrapped("WSP-02.1-03", "tokens_of_32_bits", "keeps 32 bits of a token", "wsp.machine.ChannelState.send",

@@ -1,5 +1,4 @@
-"""Deadlocks that are missed or falsely reported, reports that omit or change facts, scopes that hold nothing (WSP 3.3
-and 3.4.3)."""
+"""Deadlocks missed or wrongly reported, reports that omit facts, scopes that hold nothing (WSP 3.3 and 3.4.3)."""
 
 from tessera_reference.wsp.machine import ScopeState
 from tessera_reference.wsp.statements import Scope, Wait
@@ -53,23 +52,6 @@ def all_at_the_end(answer):
         processes.update(dict.fromkeys(processes, answer["deadlock"]["time"]))
 
 
-DETECTION = [
-    answered("WSP-03.3-01", "channels_alone", "only deadlocks at channels are found", of_processes_alone, *RESULTS),
-    answered("WSP-07.1-08", "missed_with_resources", "a resource's deadlock completes", of_processes_alone, *RESULTS),
-    answered("WSP-03.3-03", "text_only", "the report is a text",
-        lambda answer: answer | {"deadlock": {"text": str(answer["deadlock"])}} if "deadlock" in answer else answer,
-        *RESULTS),
-    found_where("WSP-03.3-01", "found_in_long_waits", "a long wait is a deadlock",
-        lambda found: found["total_cycles"] > 1_000_000_000),
-    found_where("WSP-03.3-01", "found_in_stalls", "a long stall is a deadlock",
-        lambda found: found["stalls"]["TASK_RING_FULL"]["cycles"] > found["total_cycles"] // 2),
-    found_where("WSP-03.3-01", "found_in_tokens", "tokens that are left are a deadlock",
-        lambda found: any(channel["left"] for channel in found["channels"].values())),
-]  # fmt: skip
-
-# The report
-
-
 @breaks("WSP-03.3-10", "channels of one token are called full", with_report)
 def state_by_tokens(report):
     for channel in report["channels"]:
@@ -91,30 +73,6 @@ def held_by_the_first(report):
 def more_of(knob):
     """Return a change that suggests more of this alone."""
     return lambda report: report.update(mitigations=[{"knob": knob, "at_least": 1000, "why": "more is better"}])
-
-
-REPORTS = [
-    with_report("WSP-03.3-04", "window_full", "the window is said to be full",
-        lambda report: report["window"].update(used=report["window"]["size"])),
-    with_report("WSP-03.3-05", "mark_is_use", "the mark is what is used",
-        lambda report: report["window"].update(high_water=report["window"]["used"])),
-    with_report("WSP-03.3-06", "one_channel", "one channel is named",
-        lambda report: report.update(channels=report["channels"][:1])),
-    with_report("WSP-03.3-07", "one_waiter", "one process is named",
-        lambda report: report.update(waiting=report["waiting"][:1])),
-    with_report("WSP-03.3-07", "channels_only", "waits for resources are left out", lambda report: report.update(
-        waiting=[wait for wait in report["waiting"] if wait["reason"].startswith("CHANNEL")])),
-    with_report("WSP-03.3-08", "no_tasks", "tasks that wait are left out",
-        lambda report: report.update(waiting=[wait for wait in report["waiting"] if "task" not in wait])),
-    with_report("WSP-03.3-09", "wrong_knob", "a larger window is suggested always", more_of("task_window")),
-    with_report("WSP-03.4.3-06", "queues_only", "nothing suggested concerns scopes", more_of("ready_queue")),
-    with_report("WSP-03.4.3-04", "one_level", "the depth is 1 always",
-        lambda report: report.update(scopes=[scope | {"depth": 1} for scope in report["scopes"]])),
-    with_report("WSP-03.4.3-05", "held_when_holding", "a scope that holds is the reason",
-        lambda report: report.update(held_by_scopes=any(scope["held"] for scope in report["scopes"]))),
-]  # fmt: skip
-
-# Scopes
 
 
 @breaks("WSP-03.4.3-03", "scopes hold nothing", "wsp.machine.Machine._free")
@@ -151,3 +109,36 @@ def with_outer(usual, self, process):
 
 three_levels = instead("", "WSP-03.4.3-01", "scopes hold on three levels", "wsp.run.Processes.begin_scope",
     lambda self, process: ScopeState(open=len(process.scopes) < 3))  # fmt: skip
+
+
+VIOLATORS = [
+    answered("WSP-03.3-01", "channels_alone", "only deadlocks at channels are found", of_processes_alone, *RESULTS),
+    answered("WSP-07.1-08", "missed_with_resources", "a resource's deadlock completes", of_processes_alone, *RESULTS),
+    answered("WSP-03.3-03", "text_only", "the report is a text",
+        lambda answer: answer | {"deadlock": {"text": str(answer["deadlock"])}} if "deadlock" in answer else answer,
+        *RESULTS),
+    found_where("WSP-03.3-01", "found_in_long_waits", "a long wait is a deadlock",
+        lambda found: found["total_cycles"] > 1_000_000_000),
+    found_where("WSP-03.3-01", "found_in_stalls", "a long stall is a deadlock",
+        lambda found: found["stalls"]["TASK_RING_FULL"]["cycles"] > found["total_cycles"] // 2),
+    found_where("WSP-03.3-01", "found_in_tokens", "tokens that are left are a deadlock",
+        lambda found: any(channel["left"] for channel in found["channels"].values())),
+    with_report("WSP-03.3-04", "window_full", "the window is said to be full",
+        lambda report: report["window"].update(used=report["window"]["size"])),
+    with_report("WSP-03.3-05", "mark_is_use", "the mark is what is used",
+        lambda report: report["window"].update(high_water=report["window"]["used"])),
+    with_report("WSP-03.3-06", "one_channel", "one channel is named",
+        lambda report: report.update(channels=report["channels"][:1])),
+    with_report("WSP-03.3-07", "one_waiter", "one process is named",
+        lambda report: report.update(waiting=report["waiting"][:1])),
+    with_report("WSP-03.3-07", "channels_only", "waits for resources are left out", lambda report: report.update(
+        waiting=[wait for wait in report["waiting"] if wait["reason"].startswith("CHANNEL")])),
+    with_report("WSP-03.3-08", "no_tasks", "tasks that wait are left out",
+        lambda report: report.update(waiting=[wait for wait in report["waiting"] if "task" not in wait])),
+    with_report("WSP-03.3-09", "wrong_knob", "a larger window is suggested always", more_of("task_window")),
+    with_report("WSP-03.4.3-06", "queues_only", "nothing suggested concerns scopes", more_of("ready_queue")),
+    with_report("WSP-03.4.3-04", "one_level", "the depth is 1 always",
+        lambda report: report.update(scopes=[scope | {"depth": 1} for scope in report["scopes"]])),
+    with_report("WSP-03.4.3-05", "held_when_holding", "a scope that holds is the reason",
+        lambda report: report.update(held_by_scopes=any(scope["held"] for scope in report["scopes"]))),
+]  # fmt: skip

@@ -60,33 +60,6 @@ def slots_by_build(document):
         first["name"], second["name"] = second["name"], first["name"]
 
 
-CONTENTS = [
-    packaged("WSP-07.2-15", "another_key", "another key of the ABI version",
-        lambda given: given.update(abi_version=given.pop("wsp_runtime_abi"))),
-    packaged("WSP-07.2-01", "numbered_builds", "every build is another package",
-        lambda given: given.update(name=f"{given['name']}-{next(IDS)}")),
-    packaged("WSP-07.2-01", "one_kernel_id", "kernels of one id", within("kernels", id=0)),
-    packaged("WSP-07.2-02", "one_executor", "every kernel is one of vectors", within("kernels", executor="vector")),
-    packaged("WSP-07.2-17", "one_entry", "kernels of one entry symbol", within("kernels", entry="main")),
-    packaged("WSP-07.2-04", "one_policy_id", "one id for all", within("schedule", "policy", id="round_robin")),
-    packaged("WSP-07.2-18", "one_worker", "workers are left out",
-        within("schedule", "policy", parameters={"workers": 4, "worker": {"constant": 0}})),
-    packaged("WSP-07.2-05", "usual_window", "the usual task window", within("schedule", "task_window", size=64)),
-    packaged("WSP-07.2-07", "one_channel_id", "channels of one id", within("csp", "channels", id=0)),
-    packaged("WSP-07.2-08", "one_capacity", "channels of one capacity", within("csp", "channels", capacity=1)),
-    packaged("WSP-07.2-09", "zero_latency", "channels of no latency", within("csp", "channels", latency=0)),
-    packaged("WSP-07.2-10", "no_slots", "slots are not listed", within(slots=[])),
-    packaged("WSP-07.2-12", "fixed", "symbols are never updated", within("symbols", update="never")),
-    packaged("WSP-07.2-14", "constant_hash", "one hash", within(hash="sha256:" + "0" * 64), seal=False),
-]  # fmt: skip
-
-DEFAULTS = [
-    changed("WSP-07.2-19", "two_tokens", "channels have two places by default", defaulting(Channel, capacity=2)),
-    changed("WSP-07.2-20", "one_cycle", "channels have a latency by default", defaulting(Channel, latency=1)),
-]
-
-# Updates between runs
-
 LAST = {}
 
 
@@ -120,14 +93,6 @@ def steps_the_newest(usual, adapter, *, run, instants):
     return usual(adapter, run=run, instants=instants)
 
 
-UPDATES = [
-    asked("WSP-07.2-13", "no_update", "symbols keep their defaults",
-        lambda given: {name: value for name, value in given.items() if name != "symbols"}, "run"),
-]  # fmt: skip
-
-# Loading
-
-
 def loading(clause, name, description, code, mend):
     """Return a violation that mends a package which is refused with this code; `mend` returns None to refuse it."""
 
@@ -153,25 +118,6 @@ def abi_like(clause, name, description, fits):
 
 EMPTY = {"kernels": [], "slots": [], "symbols": [], "tensors": [], "csp": {"channels": [], "processes": []}}
 
-LOADERS = [
-    abi_like("WSP-07-01", "no_abi", "a package without a version is loaded", lambda found: found is None),
-    abi_like("WSP-07.2-14", "abi_prefix", "versions that begin as this one are loaded",
-        lambda found: str(found).startswith("v10.0")),
-    abi_like("WSP-07.2-14", "prefix_of_abi", "versions with which this one begins are loaded",
-        lambda found: "v10.0".startswith(str(found))),
-    abi_like("WSP-07.2-14", "abi_any_case", "case does not count in versions",
-        lambda found: str(found).lower() == "v10.0"),
-    abi_like("WSP-07.2-14", "abi_stripped", "blanks do not count in versions",
-        lambda found: str(found).strip() == "v10.0"),
-    abi_like("WSP-07-01", "newer_abi", "newer versions are loaded", lambda found: found == "v11.0"),
-    abi_like("WSP-07-01", "minor_abi", "other minor versions are loaded", lambda found: found == "v10.1"),
-    loading("WSP-07.2-14", "altered_accepted", "an altered package is loaded", "ALTERED", dict),
-    loading("WSP-07.2-10", "missing_is_empty", "a missing payload is an empty one", "MISSING_PAYLOAD",
-        lambda found: {"target": "cpu_sim", "format": 1, "hash": "", "schedule": {}} | EMPTY | found),
-    wrapped("WSP-07.2-14", "line_feed_added", "the line feed at the end may lack", "wsp.package._document",
-        lambda usual, data: usual(data if data.endswith(b"\n") else data + b"\n")),
-]  # fmt: skip
-
 
 def unread(clause, name, description, path, value):
     """Return a violation whose loader accepts any value at a path of a package and reads it as `value`."""
@@ -193,36 +139,11 @@ def unread(clause, name, description, path, value):
     return wrapped(clause, name, description, "wsp.package._package", read)
 
 
-LENIENT = [
-    unread("WSP-07.2-02", "any_executor", "any executor is loaded", "/kernels/0/executor", "vector"),
-    unread("WSP-07.2-17", "any_entry", "any entry is loaded", "/kernels/0/entry", "main"),
-    unread("WSP-07.2-01", "any_kernel_id", "any id of a kernel is loaded", "/kernels/1/id", 1),
-    unread("WSP-07.2-04", "any_policy", "any policy is loaded", "/schedule/policy/id", "affinity"),
-    unread("WSP-07.2-18", "any_workers", "any number of workers is loaded", "/schedule/policy/parameters",
-        {"workers": 1}),
-    unread("WSP-07.2-05", "any_window", "any window is loaded", "/schedule/task_window/size", 64),
-    unread("WSP-07.2-06", "any_state", "any state is loaded", "/schedule/capabilities/prefetch", "diagnosed"),
-    unread("WSP-07.2-07", "any_channel_id", "any id of a channel is loaded", "/csp/channels/1/id", 1),
-    unread("WSP-07.2-08", "any_capacity", "any capacity is loaded", "/csp/channels/0/capacity", 1),
-    unread("WSP-07.2-09", "any_latency", "any latency is loaded", "/csp/channels/0/latency", 0),
-    unread("WSP-07.2-10", "any_symbol_id", "any id of a symbol is loaded", "/symbols/0/id", 0),
-    unread("WSP-07.2-11", "any_slot_width", "any width of a slot is loaded", "/slots/0/width", 64),
-    unread("WSP-07.2-12", "any_update", "any update protocol is loaded", "/symbols/0/update", "between-runs"),
-]  # fmt: skip
-
-
 @breaks("WSP-07.1-09", "any phase is loaded", "wsp.package._check_target")
 def either_phase(usual, package):
     owner = target(package.target)
     usual(package if owner is None else replace(package, phase=owner.phase))
 
-
-TARGETS = [
-    changed("WSP-07.2-14", "any_target", "packages for unknown targets are loaded",
-        ("wsp.package._check_target", nothing)),
-    changed("WSP-07.1-03", "any_claim", "a package may claim to enforce anything",
-        ("wsp.package._check_state", nothing)),
-]  # fmt: skip
 
 BUILT = {}
 
@@ -254,7 +175,62 @@ def without_signs(like, a, b):
     return np.where(key(a) < key(b), a, b)
 
 
-KERNELS = [
+VIOLATORS = [
+    packaged("WSP-07.2-15", "another_key", "another key of the ABI version",
+        lambda given: given.update(abi_version=given.pop("wsp_runtime_abi"))),
+    packaged("WSP-07.2-01", "numbered_builds", "every build is another package",
+        lambda given: given.update(name=f"{given['name']}-{next(IDS)}")),
+    packaged("WSP-07.2-01", "one_kernel_id", "kernels of one id", within("kernels", id=0)),
+    packaged("WSP-07.2-02", "one_executor", "every kernel is one of vectors", within("kernels", executor="vector")),
+    packaged("WSP-07.2-17", "one_entry", "kernels of one entry symbol", within("kernels", entry="main")),
+    packaged("WSP-07.2-04", "one_policy_id", "one id for all", within("schedule", "policy", id="round_robin")),
+    packaged("WSP-07.2-18", "one_worker", "workers are left out",
+        within("schedule", "policy", parameters={"workers": 4, "worker": {"constant": 0}})),
+    packaged("WSP-07.2-05", "usual_window", "the usual task window", within("schedule", "task_window", size=64)),
+    packaged("WSP-07.2-07", "one_channel_id", "channels of one id", within("csp", "channels", id=0)),
+    packaged("WSP-07.2-08", "one_capacity", "channels of one capacity", within("csp", "channels", capacity=1)),
+    packaged("WSP-07.2-09", "zero_latency", "channels of no latency", within("csp", "channels", latency=0)),
+    packaged("WSP-07.2-10", "no_slots", "slots are not listed", within(slots=[])),
+    packaged("WSP-07.2-12", "fixed", "symbols are never updated", within("symbols", update="never")),
+    packaged("WSP-07.2-14", "constant_hash", "one hash", within(hash="sha256:" + "0" * 64), seal=False),
+    changed("WSP-07.2-19", "two_tokens", "channels have two places by default", defaulting(Channel, capacity=2)),
+    changed("WSP-07.2-20", "one_cycle", "channels have a latency by default", defaulting(Channel, latency=1)),
+    asked("WSP-07.2-13", "no_update", "symbols keep their defaults",
+        lambda given: {name: value for name, value in given.items() if name != "symbols"}, "run"),
+    abi_like("WSP-07-01", "no_abi", "a package without a version is loaded", lambda found: found is None),
+    abi_like("WSP-07.2-14", "abi_prefix", "versions that begin as this one are loaded",
+        lambda found: str(found).startswith("v10.0")),
+    abi_like("WSP-07.2-14", "prefix_of_abi", "versions with which this one begins are loaded",
+        lambda found: "v10.0".startswith(str(found))),
+    abi_like("WSP-07.2-14", "abi_any_case", "case does not count in versions",
+        lambda found: str(found).lower() == "v10.0"),
+    abi_like("WSP-07.2-14", "abi_stripped", "blanks do not count in versions",
+        lambda found: str(found).strip() == "v10.0"),
+    abi_like("WSP-07-01", "newer_abi", "newer versions are loaded", lambda found: found == "v11.0"),
+    abi_like("WSP-07-01", "minor_abi", "other minor versions are loaded", lambda found: found == "v10.1"),
+    loading("WSP-07.2-14", "altered_accepted", "an altered package is loaded", "ALTERED", dict),
+    loading("WSP-07.2-10", "missing_is_empty", "a missing payload is an empty one", "MISSING_PAYLOAD",
+        lambda found: {"target": "cpu_sim", "format": 1, "hash": "", "schedule": {}} | EMPTY | found),
+    wrapped("WSP-07.2-14", "line_feed_added", "the line feed at the end may lack", "wsp.package._document",
+        lambda usual, data: usual(data if data.endswith(b"\n") else data + b"\n")),
+    unread("WSP-07.2-02", "any_executor", "any executor is loaded", "/kernels/0/executor", "vector"),
+    unread("WSP-07.2-17", "any_entry", "any entry is loaded", "/kernels/0/entry", "main"),
+    unread("WSP-07.2-01", "any_kernel_id", "any id of a kernel is loaded", "/kernels/1/id", 1),
+    unread("WSP-07.2-04", "any_policy", "any policy is loaded", "/schedule/policy/id", "affinity"),
+    unread("WSP-07.2-18", "any_workers", "any number of workers is loaded", "/schedule/policy/parameters",
+        {"workers": 1}),
+    unread("WSP-07.2-05", "any_window", "any window is loaded", "/schedule/task_window/size", 64),
+    unread("WSP-07.2-06", "any_state", "any state is loaded", "/schedule/capabilities/prefetch", "diagnosed"),
+    unread("WSP-07.2-07", "any_channel_id", "any id of a channel is loaded", "/csp/channels/1/id", 1),
+    unread("WSP-07.2-08", "any_capacity", "any capacity is loaded", "/csp/channels/0/capacity", 1),
+    unread("WSP-07.2-09", "any_latency", "any latency is loaded", "/csp/channels/0/latency", 0),
+    unread("WSP-07.2-10", "any_symbol_id", "any id of a symbol is loaded", "/symbols/0/id", 0),
+    unread("WSP-07.2-11", "any_slot_width", "any width of a slot is loaded", "/slots/0/width", 64),
+    unread("WSP-07.2-12", "any_update", "any update protocol is loaded", "/symbols/0/update", "between-runs"),
+    changed("WSP-07.2-14", "any_target", "packages for unknown targets are loaded",
+        ("wsp.package._check_target", nothing)),
+    changed("WSP-07.1-03", "any_claim", "a package may claim to enforce anything",
+        ("wsp.package._check_state", nothing)),
     computing("min_without_signs", "compares integers without their signs", "min", without_signs),
     computing("saturating", "saturates sums of unsigned integers", "add",
         lambda like, a, b: np.where(a + b < a, np.iinfo(like.dtype).max, a + b) if like.dtype.kind == "u" else a + b),

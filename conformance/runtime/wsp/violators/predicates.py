@@ -116,17 +116,6 @@ def first_key(usual, self, task):
     return int(at_first_here(self, task, lambda: usual(self, task)))
 
 
-LATEST = [
-    replaced(clause, description, RunsLatest, name=name)
-    for clause, name, description in (
-        ("WSP-01.1-01", "NotThePackage", "runs what was compiled last under the name of a package"),
-        ("WSP-01.1-02", "HostFallback", "runs the program that the host compiled last"),
-        ("WSP-01.1-05", "HostMemory", "runs what the host remembers of the last compilation"),
-        ("WSP-04.2-06", "Retraced", "runs the program that was traced last"),
-    )
-]
-
-
 @violates("WSP-04.2-04", "keeps the tensors of the first run of a package")
 class FirstData(ReferenceAdapter):
     def __init__(self):
@@ -137,7 +126,14 @@ class FirstData(ReferenceAdapter):
         return super().wsp_run(package=package, tensors=self._first.setdefault(package, tensors), **arguments)
 
 
-PREDICATES = [
+VIOLATORS = [
+    *(replaced(clause, description, RunsLatest, name=name)
+        for clause, name, description in (
+            ("WSP-01.1-01", "NotThePackage", "runs what was compiled last under the name of a package"),
+            ("WSP-01.1-02", "HostFallback", "runs the program that the host compiled last"),
+            ("WSP-01.1-05", "HostMemory", "runs what the host remembers of the last compilation"),
+            ("WSP-04.2-06", "Retraced", "runs the program that was traced last"),
+        )),
     operator("narrow_mod", "divides the low halves of large values by small ones", "mod",
         (lambda a, b: (a % (1 << 32) if b < 1000 else a) % b)),
     operator("add_saturates", "adds up to 2^64 - 1", "add", lambda a, b: min(a + b, U64)),

@@ -26,10 +26,6 @@ def unbounded(resource, clause):
     return sized(clause, f"unbounded_{resource}", description, lambda name, size: 1 << 31 if name == resource else size)
 
 
-BOUNDS = [unbounded(resource, clause) for resource, clause in CLAUSE_OF.items()]
-one_too_many = sized("WSP-03.4-01", "", "every resource is one larger than declared", lambda resource, size: size + 1)
-
-
 @breaks("WSP-03.4.1-03", "a resource that is exhausted grows", SHORTAGE)
 def silent_growth(usual, self, amounts, worker):
     while (reason := usual(self, amounts, worker)) is not None:
@@ -89,9 +85,6 @@ def arena_first(usual, self, amounts, worker):
     return usual(self, amounts, worker)
 
 
-# Statistics
-
-
 def uncounted(reason, clause):
     def wait(usual, self, who, found, subject):
         usual(self, who, found, subject)
@@ -109,10 +102,6 @@ def renamed(reason, clause):
                 current_stall["reason"] = reason.replace("_", " ")
 
     return with_statistics(clause, f"renamed_{reason.lower()}", f"{reason} has another name", rename)
-
-
-VOCABULARY = [renamed(reason, clause) for reason, clause in COUNT_OF.items()]
-UNCOUNTED = [uncounted(reason, "WSP-03.4.2-02") for reason in REASONS]
 
 
 @breaks("WSP-03.4.2-03", "a wait to signal is too long", "wsp.machine.Machine._release")
@@ -159,7 +148,12 @@ def one_current_reason(found):
         current_stall["reason"] = REASONS[0] if current_stall["reason"] in RESOURCE_OF else current_stall["reason"]
 
 
-STATISTICS = [
+VIOLATORS = [
+    sized("WSP-03.4-01", "one_too_many", "every resource is one larger than declared",
+        lambda resource, size: size + 1),
+    *(unbounded(resource, clause) for resource, clause in CLAUSE_OF.items()),
+    *(renamed(reason, clause) for reason, clause in COUNT_OF.items()),
+    *(uncounted(reason, "WSP-03.4.2-02") for reason in REASONS),
     changed("WSP-03.4.2-07", "waits_for_tasks", "a wait for tasks is a stall",
         ("wsp.machine.Machine.wait", around(tasks_waits_too)),
         ("wsp.machine.Machine.end_wait", around(time_of_task_waits))),

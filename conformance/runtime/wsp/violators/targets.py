@@ -3,8 +3,6 @@
 from ....ir.violators.changes import around, breaks, changed
 from .answers import answered, asked, repackaged
 
-# The matrix
-
 
 def declaring(clause, name, description, table, **states):
     """Return a violation with other entries of a matrix; those that are None are left out."""
@@ -50,23 +48,6 @@ def any_case(usual, self, **arguments):
 
 NO_CHANNELS = {"sync_only_channels": None, "payload_channels": None}
 NO_MECHANISMS = {"cond": None, "dispatch_key": None, "tensor_to_slot": None}
-MATRICES = [
-    declaring("WSP-01.3-01", "no_window_declared", "no window", "directives", task_window__mode__stall=None),
-    answered("WSP-01.3-09", "upper_case", "a state in capitals", repackaged(
-        lambda document: document["schedule"]["capabilities"].update(prefetch="DIAGNOSED")), "compile"),
-    answered("WSP-05.2-01", "policies_only", "no resources in the matrix", lambda answer: answer | {"directives":
-        {name: state for name, state in answer["directives"].items() if name.startswith("dispatch")}}, "capabilities"),
-    declaring("WSP-05.2-02", "no_channels", "both kinds of channels left out", "csp", **NO_CHANNELS),
-    declaring("WSP-05.2-03", "no_mechanisms", "every mechanism left out", "predicates", **NO_MECHANISMS),
-    changed("WSP-07-04", "bytes_enforced", "windows of bytes are called enforced and taken for 64 tasks",
-        ("adapter.ReferenceAdapter.wsp_capabilities", around(with_bytes)),
-        ("adapter.ReferenceAdapter.wsp_compile", around(bytes_accepted))),
-    declaring("WSP-07-04", "cond_recorded", "conditions are called recorded", "predicates", cond="recorded"),
-    declaring("WSP-07-04", "tokens_recorded", "channels are called recorded", "csp", sync_only_channels="recorded"),
-    declaring("WSP-07.1-09", "no_hash", "hash is called recorded", "directives", dispatch__hash="recorded"),
-]  # fmt: skip
-
-# Directives
 
 
 @breaks("WSP-01.3-02", "the window has no effect", "wsp.machine.Resources.shortage")
@@ -124,7 +105,20 @@ def modes_accepted(usual, self, directive):
     return "recorded" if state == "unsupported" and directive.startswith("task_window") else state
 
 
-DIRECTIVES = [
+VIOLATORS = [
+    declaring("WSP-01.3-01", "no_window_declared", "no window", "directives", task_window__mode__stall=None),
+    answered("WSP-01.3-09", "upper_case", "a state in capitals", repackaged(
+        lambda document: document["schedule"]["capabilities"].update(prefetch="DIAGNOSED")), "compile"),
+    answered("WSP-05.2-01", "policies_only", "no resources in the matrix", lambda answer: answer | {"directives":
+        {name: state for name, state in answer["directives"].items() if name.startswith("dispatch")}}, "capabilities"),
+    declaring("WSP-05.2-02", "no_channels", "both kinds of channels left out", "csp", **NO_CHANNELS),
+    declaring("WSP-05.2-03", "no_mechanisms", "every mechanism left out", "predicates", **NO_MECHANISMS),
+    changed("WSP-07-04", "bytes_enforced", "windows of bytes are called enforced and taken for 64 tasks",
+        ("adapter.ReferenceAdapter.wsp_capabilities", around(with_bytes)),
+        ("adapter.ReferenceAdapter.wsp_compile", around(bytes_accepted))),
+    declaring("WSP-07-04", "cond_recorded", "conditions are called recorded", "predicates", cond="recorded"),
+    declaring("WSP-07-04", "tokens_recorded", "channels are called recorded", "csp", sync_only_channels="recorded"),
+    declaring("WSP-07.1-09", "no_hash", "hash is called recorded", "directives", dispatch__hash="recorded"),
     asked("WSP-01.3-07", "recorded_changes", "a recorded directive changes the window",
         rescheduled("placement", task_window={"size": 1}), "compile"),
     asked("WSP-01.3-08", "diagnosed_changes", "a diagnosed directive changes the policy",
