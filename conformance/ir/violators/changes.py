@@ -10,6 +10,7 @@ import numpy as np
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Around, Violation, replaced
+from tessera_conformance.strength.violation import Substitution
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.ir import operation
@@ -55,7 +56,7 @@ class KeepsOthers(CompilesOnce):
 
 
 def changed(
-    clause: str, name: str, description: str, *substitutions: tuple[Any, str, Any], only: Collection[str] = ()
+    clause: str, name: str, description: str, *substitutions: Substitution, only: Collection[str] = ()
 ) -> Violation:
     """Return a violation of the arithmetic that replaces attributes; `only` names the operations that this changes."""
     make = partial(KeepsOthers, only) if only else CompilesOnce
@@ -63,16 +64,17 @@ def changed(
 
 
 def instead(
-    name: str, clause: str, description: str, places: str | tuple[str, ...], substitute: Any, *others: tuple[Any, ...]
+    clause: str,
+    name: str,
+    description: str,
+    places: str | tuple[str, ...],
+    substitute: Any,
+    *others: Any,
+    make: Any = make,
 ) -> Violation:
-    """Return a violation with one substitute in one place or several, and others; it compiles every program anew."""
+    """Return a violation with one substitute in one place or several, and others; `make` makes its adapter."""
     places = (places,) if isinstance(places, str) else places
     return replaced(clause, description, make, *((place, substitute) for place in places), *others, name=name)
-
-
-def answers(name: str, clause: str, description: str, method: str, answer: Callable[..., Any]) -> Violation:
-    """Return a violation whose adapter answers a method by `answer(usual, self, **request)`."""
-    return instead(name, clause, description, f"adapter.ReferenceAdapter.{method}", around(answer))
 
 
 def around(change: Callable[..., Any]) -> Around:
@@ -81,10 +83,15 @@ def around(change: Callable[..., Any]) -> Around:
 
 
 def wrapped(
-    clause: str, name: str, description: str, place: str, change: Callable[..., Any], make: Any = make
+    clause: str,
+    name: str,
+    description: str,
+    places: str | tuple[str, ...],
+    change: Callable[..., Any],
+    make: Any = make,
 ) -> Violation:
     """Return a violation that calls `change` with what it replaces, and then with the arguments."""
-    return replaced(clause, description, make, (place, around(change)), name=name)
+    return instead(clause, name, description, places, around(change), make=make)
 
 
 def breaks(clause: str, description: str, how: Any, *rest: Any, make: Any = make) -> Callable[[Any], Violation]:

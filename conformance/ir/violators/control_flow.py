@@ -9,14 +9,14 @@ from tessera_reference.graph.control import For, If, While
 from tessera_reference.language import syntax
 from tessera_reference.numerics.array import Array
 
-from .changes import after, around, instead
+from .changes import after, around, instead, wrapped
 from .language_semantics import shown
 from .language_syntax import refuses, rewrites
 
 FEW_NAMES, FEW_TURNS = 4, 1000
 
 
-def runs(name, clause, description, owner, steps):
+def runs(clause, name, description, owner, steps):
     """Return a violation with another execution of a control construct."""
     return replaced(clause, description, make, (owner, "steps", steps), name=name)
 
@@ -50,17 +50,17 @@ def last_two_exchanged(usual, self, condition, env):
 
 
 IFS = [
-    shown("nothing_leaves", "LANG-01-06", "shows no results of operations with regions",
+    shown("LANG-01-06", "nothing_leaves", "shows no results of operations with regions",
         lambda operation: operation | ({"results": [], "result_types": []} if operation["regions"] else {})),
-    runs("shorter_row", "LANG-02-08", "keeps of a row what fits the row of the other branch", If, in_the_shorter),
-    runs("always_then", "LANG-02-08", "takes the first block of an if, whatever the condition", If,
+    runs("LANG-02-08", "shorter_row", "keeps of a row what fits the row of the other branch", If, in_the_shorter),
+    runs("LANG-02-08", "always_then", "takes the first block of an if, whatever the condition", If,
         lambda self, condition, env: env.region(0, ())),
-    runs("both_branches", "LANG-02-08", "executes both blocks of an if", If, both_branches),
-    runs("if_exchanged", "LANG-02.3-23", "exchanges the last two of several names that an if rebinds", If,
+    runs("LANG-02-08", "both_branches", "executes both blocks of an if", If, both_branches),
+    runs("LANG-02.3-23", "if_exchanged", "exchanges the last two of several names that an if rebinds", If,
         around(last_two_exchanged)),
-    refuses("else_wanted", "LANG-02.3-23", "wants an else with every if",
+    refuses("LANG-02.3-23", "else_wanted", "wants an else with every if",
         r"\bif \((?:[^()]|\([^()]*\))*\) \{[^{}]*\}(?! else)"),
-    rewrites("dangling_then", "LANG-02.3-23", "takes the word then before a block", r"(\bif \(\w+\)) then \{", r"\1 {"),
+    rewrites("LANG-02.3-23", "dangling_then", "takes the word then before a block", r"(\bif \(\w+\)) then \{", r"\1 {"),
 ]  # fmt: skip
 
 
@@ -104,23 +104,23 @@ def first_alone(before, after):
 
 
 FORS = [
-    runs("upwards", "LANG-02-10", "counts up by a negative step", For,
+    runs("LANG-02-10", "upwards", "counts up by a negative step", For,
         counting(lambda start, stop, step: (start, stop, counted(step, abs(int(step.values)))))),
-    runs("at_least_once", "LANG-02-10", "runs the body of an empty for once", For, counting(lambda start, stop, step:
+    runs("LANG-02-10", "at_least_once", "runs the body of an empty for once", For, counting(lambda start, stop, step:
         (start, stop if numbers(start, stop, step) else counted(stop, int(start.values) + 1), step))),
-    runs("one_value", "LANG-02-10", "carries only the first of several values from turn to turn", For,
+    runs("LANG-02-10", "one_value", "carries only the first of several values from turn to turn", For,
         looping(kept=first_alone)),
-    runs("stuck", "LANG-02.3-24", "leaves the variable of a for at its start", For,
+    runs("LANG-02.3-24", "stuck", "leaves the variable of a for at its start", For,
         looping(variable=lambda start, index: start)),
-    runs("for_few", "LANG-02-10", "runs a for a thousand turns at most", For, looping(most=FEW_TURNS)),
-    instead("few_names", "LANG-02.3-24", "carries four names through a loop", "language.statements._carried",
+    runs("LANG-02-10", "for_few", "runs a for a thousand turns at most", For, looping(most=FEW_TURNS)),
+    instead("LANG-02.3-24", "few_names", "carries four names through a loop", "language.statements._carried",
         after(lambda names: names[:FEW_NAMES])),
-    runs("short_of_the_largest", "LANG-02.3-27", "ends before a step passes the largest number", For,
+    runs("LANG-02.3-27", "short_of_the_largest", "ends before a step passes the largest number", For,
         counting(short_of_the_largest)),
-    runs("zero_step", "LANG-02.3-27", "takes a step of zero for an empty range", For, around(no_turn_by_zero)),
-    rewrites("first_of_two", "LANG-02.3-26", "ignores the second of two names in a for", r"(\bfor \(\w+), ?\w+ in",
+    runs("LANG-02.3-27", "zero_step", "takes a step of zero for an empty range", For, around(no_turn_by_zero)),
+    rewrites("LANG-02.3-26", "first_of_two", "ignores the second of two names in a for", r"(\bfor \(\w+), ?\w+ in",
         r"\1 in"),
-    refuses("one_iterator", "LANG-02.3-26", "refuses two names in a for as syntax", r"\bfor \(\w+, ?\w+ in"),
+    refuses("LANG-02.3-26", "one_iterator", "refuses two names in a for as syntax", r"\bfor \(\w+, ?\w+ in"),
 ]  # fmt: skip
 
 
@@ -143,11 +143,11 @@ def as_before(usual, self, *carried, env):
 
 
 WHILES = [
-    instead("loops_in_whiles", "LANG-02-11", "does not carry what a loop in a while assigns",
-        "language.statements._carried", around(without_loops_in_whiles)),
-    runs("while_few", "LANG-02-11", "runs a while a thousand turns at most", While, while_of_few_turns),
-    runs("as_before", "LANG-02-11", "hands back only the first of several values of a while", While, around(as_before)),
-    refuses("comparison_wanted", "LANG-02.3-25", "wants a comparison as condition of a while",
+    wrapped("LANG-02-11", "loops_in_whiles", "does not carry what a loop in a while assigns",
+        "language.statements._carried", without_loops_in_whiles),
+    runs("LANG-02-11", "while_few", "runs a while a thousand turns at most", While, while_of_few_turns),
+    runs("LANG-02-11", "as_before", "hands back only the first of several values of a while", While, around(as_before)),
+    refuses("LANG-02.3-25", "comparison_wanted", "wants a comparison as condition of a while",
         r"\bwhile \([^<>=!]*\) \{"),
-    refuses("no_while", "LANG-02.3-22", "has if and for only", r"\bwhile \("),
+    refuses("LANG-02.3-22", "no_while", "has if and for only", r"\bwhile \("),
 ]  # fmt: skip

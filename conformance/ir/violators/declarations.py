@@ -11,7 +11,7 @@ from tessera_reference.language import syntax
 from tessera_reference.language.expressions import Surroundings
 from tessera_reference.numerics.array import Array
 
-from .changes import after, around, instead
+from .changes import after, instead, wrapped
 from .language_semantics import shown
 from .language_syntax import refuses, rewrites
 
@@ -37,39 +37,39 @@ def crashing(usual, module, expressions, call, name):
 
 
 DECLARATIONS = [
-    rewrites("statements", "LANG-02.3-03", "takes statements in modules", r"(?m)^  (?:barrier|assert|a)\(\w*\);$", ""),
-    instead("other_kind", "LANG-02.3-03", "calls a constant a variable", "adapter.language.KINDS",
+    rewrites("LANG-02.3-03", "statements", "takes statements in modules", r"(?m)^  (?:barrier|assert|a)\(\w*\);$", ""),
+    instead("LANG-02.3-03", "other_kind", "calls a constant a variable", "adapter.language.KINDS",
         Around(lambda kinds: {**kinds, syntax.Let: "type"})),
-    instead("declared_before", "LANG-02.3-03", "drops calls of funcs that are declared later",
-        "language.modules._callable", around(declared_before)),
-    instead("crashing", "LANG-02.3-03", "crashes on recursion", "language.modules._callable", around(crashing)),
-    instead("twice_of_a_kind", "LANG-02.3-04", "lets declarations of two kinds share a name",
-        "language.modules.ModuleLowering._twice", around(twice_of_a_kind)),
+    wrapped("LANG-02.3-03", "declared_before", "drops calls of funcs that are declared later",
+        "language.modules._callable", declared_before),
+    wrapped("LANG-02.3-03", "crashing", "crashes on recursion", "language.modules._callable", crashing),
+    wrapped("LANG-02.3-04", "twice_of_a_kind", "lets declarations of two kinds share a name",
+        "language.modules.ModuleLowering._twice", twice_of_a_kind),
 ]  # fmt: skip
 
 
 TYPES = [
-    refuses("value_aliases", "LANG-02.3-04", "has aliases of scalars and tensors only",
+    refuses("LANG-02.3-04", "value_aliases", "has aliases of scalars and tensors only",
         r"\btype \w+ = (?:memref|fragment|mesh|fn)\b"),
-    refuses("one_step", "LANG-02.3-04", "has no aliases of aliases",
+    refuses("LANG-02.3-04", "one_step", "has no aliases of aliases",
         r"\btype (\w+) = [^;]*;\s*(?:type \w+ = [^;]*;\s*)*type \w+ = \1;"),
-    instead("aliases_anywhere", "LANG-02.3-04", "knows an alias above its declaration",
+    instead("LANG-02.3-04", "aliases_anywhere", "knows an alias above its declaration",
         "language.modules.ModuleLowering.surroundings", lambda self, place, call, reference=None:
             Surroundings(call, self.constants, self.constant, self.aliases, reference)),
-    refuses("reserved_words", "LANG-02.3-47", "reserves the words of types", r"\b(?:fn|memref|fragment|addrspace) = "),
-    instead("alias_without_layout", "LANG-02.3-04", "loses the layout of an alias", "language.values._resolve_name",
+    refuses("LANG-02.3-47", "reserved_words", "reserves the words of types", r"\b(?:fn|memref|fragment|addrspace) = "),
+    instead("LANG-02.3-04", "alias_without_layout", "loses the layout of an alias", "language.values._resolve_name",
         after(lambda found: replace(found, layout=ROW_MAJOR) if isinstance(found, Tensor) else found)),
-    refuses("comma", "LANG-02.2-15", "has no comma before the layout of a fragment", r"fragment<[^>]*, ?layout"),
-    refuses("semicolon", "LANG-02.3-49", "has no semicolon before the layout of a fragment", r"fragment<[^>]*;"),
-    instead("local_memref", "LANG-02.2-19", "takes local for an address space of a memref", "ir.text.ADDRESS_SPACES",
+    refuses("LANG-02.2-15", "comma", "has no comma before the layout of a fragment", r"fragment<[^>]*, ?layout"),
+    refuses("LANG-02.3-49", "semicolon", "has no semicolon before the layout of a fragment", r"fragment<[^>]*;"),
+    instead("LANG-02.2-19", "local_memref", "takes local for an address space of a memref", "ir.text.ADDRESS_SPACES",
         ("shared", "global", "local")),
-    refuses("bare_memref", "LANG-02.3-48", "wants an address space of every memref", r"memref<[^>]*>(?! ?\[)"),
-    refuses("mesh_types", "LANG-02.3-47", "has meshes as declarations only", r": mesh<"),
-    rewrites("quoted_types", "LANG-02.3-47", "takes a string for a type", r': "(\w+)"', r": \1"),
-    refuses("fn_of_something", "LANG-02.3-51", "wants a parameter in every fn type", r"\bfn ?\( ?\)"),
-    instead("order_of_the_rest", "LANG-02.3-51", "ignores the order of the parameters behind the first",
+    refuses("LANG-02.3-48", "bare_memref", "wants an address space of every memref", r"memref<[^>]*>(?! ?\[)"),
+    refuses("LANG-02.3-47", "mesh_types", "has meshes as declarations only", r": mesh<"),
+    rewrites("LANG-02.3-47", "quoted_types", "takes a string for a type", r': "(\w+)"', r": \1"),
+    refuses("LANG-02.3-51", "fn_of_something", "wants a parameter in every fn type", r"\bfn ?\( ?\)"),
+    wrapped("LANG-02.3-51", "order_of_the_rest", "ignores the order of the parameters behind the first",
         "language.values.FunctionType",
-        around(lambda usual, given, result: usual((*given[:1], *sorted(given[1:], key=str)), result))),
+        lambda usual, given, result: usual((*given[:1], *sorted(given[1:], key=str)), result)),
 ]  # fmt: skip
 
 
@@ -94,25 +94,25 @@ def inner_constant(usual, self, name, dtype):
 
 
 CONSTANTS = [
-    instead("without_signs", "LANG-02.3-05", "drops the signs of zeros", "language.expressions.Expressions.given",
-        around(without_signs)),
-    instead("untyped", "LANG-02.3-05", "types the literals of a constant apart", "language.expressions.dtype_of",
+    wrapped("LANG-02.3-05", "without_signs", "drops the signs of zeros", "language.expressions.Expressions.given",
+        without_signs),
+    instead("LANG-02.3-05", "untyped", "types the literals of a constant apart", "language.expressions.dtype_of",
         lambda _: None),
-    refuses("literal_constants", "LANG-02.3-05", "has literals only as constants",
+    refuses("LANG-02.3-05", "literal_constants", "has literals only as constants",
         r"(?m)^  let \w+: \w+ = [^;]* [-+*/]"),
-    instead("inner_constant", "LANG-02.3-05", "takes a constant for the name that hides it, in a block",
-        "language.expressions.Expressions._name", around(inner_constant)),
-    instead("one_space", "LANG-02.3-05", "shares constants among modules", "language.modules.ModuleLowering._declare",
-        around(in_one_space)),
-    instead("circles", "LANG-02.3-05", "lets a constant depend on itself", "language.modules.ModuleLowering.constant",
-        around(lambda usual, self, name: None if name in self.computing else usual(self, name))),
-    refuses("literal_defaults", "LANG-02.3-05", "has no constants in defaults", r": \w+ = [a-z]\w*[,) ]"),
-    instead("ones", "LANG-02.3-35", "takes a tensor expression for ones", "language.expressions.ConstTensor",
+    wrapped("LANG-02.3-05", "inner_constant", "takes a constant for the name that hides it, in a block",
+        "language.expressions.Expressions._name", inner_constant),
+    wrapped("LANG-02.3-05", "one_space", "shares constants among modules", "language.modules.ModuleLowering._declare",
+        in_one_space),
+    wrapped("LANG-02.3-05", "circles", "lets a constant depend on itself", "language.modules.ModuleLowering.constant",
+        lambda usual, self, name: None if name in self.computing else usual(self, name)),
+    refuses("LANG-02.3-05", "literal_defaults", "has no constants in defaults", r": \w+ = [a-z]\w*[,) ]"),
+    instead("LANG-02.3-35", "ones", "takes a tensor expression for ones", "language.expressions.ConstTensor",
         Around(lambda usual: partial(usual, value=1))),
-    refuses("bare_expressions", "LANG-02.3-35", "has no layouts in tensor expressions", r"(?:=|return) tensor<[^>]*;"),
-    shown("other_name", "LANG-05.2-01", "lowers constant tensors to an operation of another name",
+    refuses("LANG-02.3-35", "bare_expressions", "has no layouts in tensor expressions", r"(?:=|return) tensor<[^>]*;"),
+    shown("LANG-05.2-01", "other_name", "lowers constant tensors to an operation of another name",
         lambda operation: operation | {"name": operation["name"].replace("const_tensor", "zeros")}),
-    instead("first_number", "LANG-05.2-01", "fills a constant tensor with the first of its numbers",
+    instead("LANG-05.2-01", "first_number", "fills a constant tensor with the first of its numbers",
         "graph.constant.ConstTensor.execute", after(lambda filled:
             Array(filled.dtype, np.broadcast_to(filled.values.reshape(-1)[:1].reshape(()), filled.shape).copy()))),
 ]  # fmt: skip
@@ -125,6 +125,6 @@ def of_the_first_module(usual, modules, name):
 
 
 FUNCTIONS = [
-    instead("of_the_first_module", "LANG-05-03", "runs the first function of a name, whatever module is named",
-        ("adapter.language.find_function", "levels.texts.find_function"), around(of_the_first_module)),
+    wrapped("LANG-05-03", "of_the_first_module", "runs the first function of a name, whatever module is named",
+        ("adapter.language.find_function", "levels.texts.find_function"), of_the_first_module),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from functools import partial
 from tessera_conformance.strength import Violation
 
 from . import activations, fourier, functions, movement_rules, normalization, numerics, products, reductions, stateful
-from .changes import answers
+from .changes import wrapped
 
 FAST, BELOW_STRICT = ("fast",), ("fast", "deterministic")
 
@@ -29,7 +29,7 @@ def unheeded(clause, name, description, module, change, levels=FAST, where=lambd
         with found.broken() as changed:  # always by Graph IR
             return usual(changed, level=level, **request | {"at": "graph"})
 
-    return answers(name, clause, description, "language_execute", execute)
+    return wrapped(clause, name, description, "adapter.ReferenceAdapter.language_execute", execute)
 
 
 order, fast = partial(unheeded, "LANG-10-06"), partial(unheeded, "LANG-10-11")

@@ -5,16 +5,16 @@ from unittest import mock
 from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir.types import Tensor
 
-from .changes import after, answers, around, instead
+from .changes import after, instead, wrapped
 from .language_syntax import refuses, rewrites
 from .levels_equality import descending
 
 STATEMENTS = [
-    refuses("no_attributes", "LANG-02.3-43", "has no attribute block in a schedule statement",
+    refuses("LANG-02.3-43", "no_attributes", "has no attribute block in a schedule statement",
         r"schedule\.\w+\([^)]*\) @\{"),
-    rewrites("no_point", "LANG-02.3-43", "takes a schedule statement without its point", r"\bschedule (\w+)\(",
+    rewrites("LANG-02.3-43", "no_point", "takes a schedule statement without its point", r"\bschedule (\w+)\(",
         r"schedule.\1("),
-    rewrites("first_argument", "LANG-02.3-53", "takes a schedule call for its first argument",
+    rewrites("LANG-02.3-53", "first_argument", "takes a schedule call for its first argument",
         r"(= |return |\+ |\()schedule\.\w+\((\w)[^)]*\)(?: @\{[^}]*\})?", r"\1\2"),
 ]  # fmt: skip
 
@@ -25,14 +25,14 @@ def blocks_apart(usual, findings, call):
 
 
 METADATA = [
-    instead("without_settings", "LANG-02.3-79", "drops the settings of schedule statements",
+    wrapped("LANG-02.3-79", "without_settings", "drops the settings of schedule statements",
         "language.statements._emit",
-        around(lambda usual, scope, directive, subjects, settings, span: usual(scope, directive, subjects, (), span))),
-    instead("blocks_apart", "LANG-02.3-79", "tells settings in an attribute block from keywords",
-        "language.statements.read_settings", around(blocks_apart)),
-    instead("of_the_first", "LANG-02.3-79", "takes every schedule statement for one about the first name",
-        "language.statements._emit", around(lambda usual, scope, directive, subjects, *rest:
-            usual(scope, directive, (next(iter(scope.names.values())).value,), *rest))),
+        lambda usual, scope, directive, subjects, settings, span: usual(scope, directive, subjects, (), span)),
+    wrapped("LANG-02.3-79", "blocks_apart", "tells settings in an attribute block from keywords",
+        "language.statements.read_settings", blocks_apart),
+    wrapped("LANG-02.3-79", "of_the_first", "takes every schedule statement for one about the first name",
+        "language.statements._emit", lambda usual, scope, directive, subjects, *rest:
+            usual(scope, directive, (next(iter(scope.names.values())).value,), *rest)),
 ]  # fmt: skip
 
 
@@ -52,10 +52,10 @@ def reordered_where(condition):
 
 
 REORDERED = [
-    answers("ReorderedWhenScheduled", "LANG-02.3-79", "adds the terms of a scheduled product in another order",
-        "language_execute", reordered_where(lambda source, level: "schedule." in source)),
-    answers("OutermostWins", "LANG-02-07", "lets a fast function or run win over a numerics statement",
-        "language_execute",
+    wrapped("LANG-02.3-79", "ReorderedWhenScheduled", "adds the terms of a scheduled product in another order",
+        "adapter.ReferenceAdapter.language_execute", reordered_where(lambda source, level: "schedule." in source)),
+    wrapped("LANG-02-07", "OutermostWins", "lets a fast function or run win over a numerics statement",
+        "adapter.ReferenceAdapter.language_execute",
         reordered_where(lambda source, level: level == "fast" or "numerics_profile=fast" in source)),
 ]  # fmt: skip
 
@@ -68,15 +68,15 @@ def flattened(usual, value):
 
 
 ANNOTATIONS = [
-    refuses("func_annotations", "LANG-02-06", "has no annotation before a kernel", r"@schedule\([^)]*\) kernel"),
-    instead("settings_lost", "LANG-02-06", "drops the settings of schedule annotations",
+    refuses("LANG-02-06", "func_annotations", "has no annotation before a kernel", r"@schedule\([^)]*\) kernel"),
+    instead("LANG-02-06", "settings_lost", "drops the settings of schedule annotations",
         "language.modules.read_annotations", after(lambda _: ())),
-    instead("flat_lists", "LANG-02.3-60", "takes a list of lists for one list", "language.statements.plain_value",
-        around(flattened)),
-    refuses("no_block_beside", "LANG-02-06", "has no attributes beside an annotation", r"@schedule\([^)]*\) @\{"),
-    rewrites("any_profile", "LANG-02-07", "takes any profile in a numerics statement",
+    wrapped("LANG-02.3-60", "flat_lists", "takes a list of lists for one list", "language.statements.plain_value",
+        flattened),
+    refuses("LANG-02-06", "no_block_beside", "has no attributes beside an annotation", r"@schedule\([^)]*\) @\{"),
+    rewrites("LANG-02-07", "any_profile", "takes any profile in a numerics statement",
         r'numerics\.profile\((?!"(?:fast|deterministic|strict)")[^)]*\)', 'numerics.profile("fast")'),
-    refuses("no_precision", "LANG-02-09", "has no precision on functions", r"\bprecision=[^{}]*\} \{", "types"),
+    refuses("LANG-02-09", "no_precision", "has no precision on functions", r"\bprecision=[^{}]*\} \{", "types"),
 ]  # fmt: skip
 
 
@@ -93,12 +93,12 @@ def without_blocks(usual, values, result):
 
 
 ATTRIBUTES = [
-    instead("divisors", "LANG-05.3-01", "takes divisors for a shape", "ir.attributes._is_shape", multiples),
-    instead("no_dtype", "LANG-05.3-02", "does not look at the attribute dtype",
+    instead("LANG-05.3-01", "divisors", "takes divisors for a shape", "ir.attributes._is_shape", multiples),
+    instead("LANG-05.3-02", "no_dtype", "does not look at the attribute dtype",
         ("language.expressions.read_common", "language.modules.read_common"),
         after(lambda given: {key: value for key, value in given.items() if key != "dtype"})),
-    instead("layouts_by_name", "LANG-05.3-03", "compares layouts without the sizes of their blocks",
-        "ir.attributes._check_result", around(without_blocks)),
-    refuses("no_precision_of_operations", "LANG-05.3-05", "has no precision on operations",
+    wrapped("LANG-05.3-03", "layouts_by_name", "compares layouts without the sizes of their blocks",
+        "ir.attributes._check_result", without_blocks),
+    refuses("LANG-05.3-05", "no_precision_of_operations", "has no precision on operations",
         r"\) @\{[^{}]*precision=[^{}]*\};"),
 ]  # fmt: skip

@@ -12,11 +12,11 @@ def with_turned_arguments(self, function, *arguments, env):
 
 
 VALUES = [
-    refuses("passed_functions", VALUE, "refuses a function as an argument", r"\bapply\(\w+, ", "types"),
-    rewrites("fixed_functions", VALUE, "keeps the function of the declaration", r"\bg = (next|twice);", ""),
-    rewrites("any_function", VALUE, "takes a function of another type", r"= minus;", "= twice;"),
-    instead("turned_arguments", VALUE, "calls with the arguments turned around", "graph.control.CallValue.steps",
+    refuses(VALUE, "passed_functions", "refuses a function as an argument", r"\bapply\(\w+, ", "types"),
+    rewrites(VALUE, "fixed_functions", "keeps the function of the declaration", r"\bg = (next|twice);", ""),
+    rewrites(VALUE, "any_function", "takes a function of another type", r"= minus;", "= twice;"),
+    instead(VALUE, "turned_arguments", "calls with the arguments turned around", "graph.control.CallValue.steps",
         with_turned_arguments),
-    instead("no_warning_of_unused", "LANG-02.3-47", "says nothing of what a kernel does not use",
+    instead("LANG-02.3-47", "no_warning_of_unused", "says nothing of what a kernel does not use",
         "language.modules.FunctionLowering._warn_of_unused", nothing),
 ]  # fmt: skip

@@ -68,8 +68,8 @@ PASSES = [
             ("calls", "function", "Call"))
     ),
     differentiates("constant_gradients", "takes gradients for constants", "interpreter.gradients", without_trace),
-    refuses("no_second_derivatives", GRADIENTS, "has no gradients of gradients", r"op\.grad\(op\.grad", "types"),
-    refuses("no_gradients_in_loops", GRADIENTS, "has no gradients in loops", r"for [^{]*\{[^}]*op\.grad", "types"),
+    refuses(GRADIENTS, "no_second_derivatives", "has no gradients of gradients", r"op\.grad\(op\.grad", "types"),
+    refuses(GRADIENTS, "no_gradients_in_loops", "has no gradients in loops", r"for [^{]*\{[^}]*op\.grad", "types"),
     replaced(DECLARED, "differentiates whatever dtype, by nothing too", make,
              *without_refusals(grad, lambda source: True), name="anything_differentiable"),
     changed(DECLARED, "no_grad_in_the_ir", "has another name for it in its IR",

@@ -5,11 +5,11 @@ import numpy as np
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.movement import Stretch
 
-from .changes import around, instead
+from .changes import around, instead, wrapped
 from .language_syntax import refuses, rewrites
 
 
-def selecting(name, clause, description, choose):
+def selecting(clause, name, description, choose):
     """Return a violation that selects by other parts, to read and to assign; `choose` takes one and the extent."""
 
     def chosen(x, selection):
@@ -18,7 +18,7 @@ def selecting(name, clause, description, choose):
     reads = around(lambda usual, x, selection: usual(x, chosen(x, selection)))
     assigns = around(lambda usual, x, value, selection: usual(x, value, chosen(x, selection)))
     updated = ("numerics.movement.updated", assigns)
-    return instead(name, clause, description, "numerics.movement.sliced", reads, updated)
+    return instead(clause, name, description, "numerics.movement.sliced", reads, updated)
 
 
 def clipped(part, extent):
@@ -42,19 +42,18 @@ def as_a_whole(usual, x, value, selection):
 
 
 INDICES = [
-    selecting("from_the_end", "LANG-14.2-07", "counts a negative index from the end",
+    selecting("LANG-14.2-07", "from_the_end", "counts a negative index from the end",
         lambda part, extent: part + extent if isinstance(part, int) and part < 0 else part),
-    instead("with_the_end", "LANG-14.2-07", "counts the end of a slice in", "numerics.movement.Stretch.over",
-        around(with_the_end)),
-    rewrites("loose_index", "LANG-14.2-07", "binds an index looser than a binary operator",
+    wrapped("LANG-14.2-07", "with_the_end", "counts the end of a slice in", "numerics.movement.Stretch.over",
+        with_the_end),
+    rewrites("LANG-14.2-07", "loose_index", "binds an index looser than a binary operator",
         r"return (\w) ([-+*/@<>=!]+) (\w)\[", r"return (\1 \2 \3)["),
-    refuses("indexed_names", "LANG-14.2-07", "indexes names only", r"[)\]]\["),
-    selecting("clipped", "LANG-02.3-20", "ends a slice where the tensor ends", clipped),
-    selecting("clamped_target", "LANG-02.3-20", "brings the index of an assignment into range",
+    refuses("LANG-14.2-07", "indexed_names", "indexes names only", r"[)\]]\["),
+    selecting("LANG-02.3-20", "clipped", "ends a slice where the tensor ends", clipped),
+    selecting("LANG-02.3-20", "clamped_target", "brings the index of an assignment into range",
         lambda part, extent: min(max(part, 0), extent - 1) if isinstance(part, int) else part),
-    instead("flipped", "LANG-02.3-20", "assigns the elements last to first", "numerics.movement.updated",
-        around(lambda usual, x, value, selection:
-            usual(x, Array(value.dtype, np.flip(value.values).copy()), selection))),
-    instead("as_a_whole", "LANG-02.3-20", "assigns all elements from an index on", "numerics.movement.updated",
-        around(as_a_whole)),
+    wrapped("LANG-02.3-20", "flipped", "assigns the elements last to first", "numerics.movement.updated",
+        lambda usual, x, value, selection: usual(x, Array(value.dtype, np.flip(value.values).copy()), selection)),
+    wrapped("LANG-02.3-20", "as_a_whole", "assigns all elements from an index on", "numerics.movement.updated",
+        as_a_whole),
 ]  # fmt: skip

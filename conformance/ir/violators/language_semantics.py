@@ -9,13 +9,13 @@ from tessera_reference.graph.reductions import MatMul
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import pairwise
 
-from .changes import after, answers, around, instead
+from .changes import after, instead, wrapped
 from .language_syntax import rewrites
 
 
-def shown(name, clause, description, change):
+def shown(clause, name, description, change):
     """Return a violation that reports changed operations."""
-    return instead(name, clause, description, "adapter.messages._operation", after(change))
+    return instead(clause, name, description, "adapter.messages._operation", after(change))
 
 
 def without_accumulator(operation):
@@ -24,23 +24,23 @@ def without_accumulator(operation):
 
 
 SHOWN = [
-    shown("one_name", "LANG-01-03", "calls every value %0",
+    shown("LANG-01-03", "one_name", "calls every value %0",
         lambda operation: operation | {"results": ["%0" for _ in operation["results"]]}),
-    shown("no_attributes", "LANG-01-07", "shows no attributes", lambda operation: operation | {"attributes": {}}),
-    shown("no_accumulator", "LANG-10-01", "does not state the accumulator", without_accumulator),
-    instead("backwards", "LANG-05-01", "shows operations last to first", "adapter.language.function_message",
+    shown("LANG-01-07", "no_attributes", "shows no attributes", lambda operation: operation | {"attributes": {}}),
+    shown("LANG-10-01", "no_accumulator", "does not state the accumulator", without_accumulator),
+    instead("LANG-05-01", "backwards", "shows operations last to first", "adapter.language.function_message",
         after(lambda text: text | {"operations": text["operations"][::-1]})),
-    instead("FirstFunctionOnly", "LANG-02-01", "lowers only the first function",
+    instead("LANG-02-01", "FirstFunctionOnly", "lowers only the first function",
         "adapter.ReferenceAdapter.language_lower", after(lambda text: text | {"functions": text["functions"][:1]})),
-    instead("no_remedy", "LANG-12-03", "suggests no remedy", ("adapter.messages.diagnostic",
+    instead("LANG-12-03", "no_remedy", "suggests no remedy", ("adapter.messages.diagnostic",
         "adapter.language.diagnostic"), after(lambda entry: replace(entry, remedy=None))),
 ]  # fmt: skip
 
 
-def profiles(name, clause, description, known):
+def profiles(clause, name, description, known):
     """Return a violation that knows other numerics profiles."""
     places = ("ir.attributes.PROFILES", "ir.verifier.PROFILES", "language.modules.PROFILES")
-    return instead(name, clause, description, places, tuple(known.split()))
+    return instead(clause, name, description, places, tuple(known.split()))
 
 
 def outer_profile(usual, self, call, first):
@@ -59,20 +59,20 @@ def of_the_run(usual, self, *, level="strict", **request):
 
 
 PROFILES = [
-    instead("outer_profile", "LANG-02-07", "passes over a profile in a block of a block",
-        "language.statements.Statements._profile", around(outer_profile)),
-    profiles("faster", "LANG-10-04", "knows a profile called faster", "faster fast deterministic strict"),
-    instead("looser_callee_of_a_callee", "LANG-11-16", "looks at the profiles of direct callees only",
+    wrapped("LANG-02-07", "outer_profile", "passes over a profile in a block of a block",
+        "language.statements.Statements._profile", outer_profile),
+    profiles("LANG-10-04", "faster", "knows a profile called faster", "faster fast deterministic strict"),
+    instead("LANG-11-16", "looser_callee_of_a_callee", "looks at the profiles of direct callees only",
         "ir.verifier.loosest", lambda declared: None),
-    rewrites("looser_body", "LANG-11-16", "passes over the profile at the head of a body",
+    rewrites("LANG-11-16", "looser_body", "passes over the profile at the head of a body",
         r'numerics\.profile\("\w+"\);', ""),
-    profiles("no_fast", "LANG-10-08", "does not know the profile fast", "deterministic strict"),
-    profiles("no_deterministic", "LANG-10-09", "does not know the profile deterministic", "fast strict"),
-    profiles("no_strict", "LANG-10-10", "does not know the profile strict", "fast deterministic"),
-    instead("narrow_accumulation", "LANG-11-13", "takes an accumulator that is narrower than the profile allows",
+    profiles("LANG-10-08", "no_fast", "does not know the profile fast", "deterministic strict"),
+    profiles("LANG-10-09", "no_deterministic", "does not know the profile deterministic", "fast strict"),
+    profiles("LANG-10-10", "no_strict", "does not know the profile strict", "fast deterministic"),
+    instead("LANG-11-13", "narrow_accumulation", "takes an accumulator that is narrower than the profile allows",
         "language.scope.refuse_narrow_accumulation", lambda operation, profile: None),
-    answers("ProfileOfTheRun", "LANG-04-04", "lets the profile of the run win over the function's", "language_execute",
-        of_the_run),
+    wrapped("LANG-04-04", "ProfileOfTheRun", "lets the profile of the run win over the function's",
+        "adapter.ReferenceAdapter.language_execute", of_the_run),
 ]  # fmt: skip
 
 
@@ -86,5 +86,5 @@ def nothing_yet(value):
     return Array(value.type.dtype, np.zeros(extents, value.type.dtype.carrier))
 
 
-last_to_first = instead("", "LANG-04-03", "runs operations last to first", "graph.interpreter.Interpreter.block",
-    around(backwards))  # fmt: skip
+last_to_first = wrapped("LANG-04-03", "", "runs operations last to first", "graph.interpreter.Interpreter.block",
+    backwards)  # fmt: skip

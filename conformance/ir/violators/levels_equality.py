@@ -7,7 +7,7 @@ import numpy as np
 from tessera_conformance.tensors import Tensor
 from tessera_reference.numerics.array import Array
 
-from .changes import answers, around, instead, where_refused
+from .changes import instead, where_refused, wrapped
 
 FRACTIONS = {"fp64": 52, "fp32": 23, "bf16": 7, "fp16": 10, "fp8_e4m3": 3, "fp8_e5m2": 2}
 """Bits of the fraction of some dtypes."""
@@ -21,7 +21,7 @@ def differing(name, description, levels, change, when=lambda request: True):
         changes = request.get("at", "graph") in levels and when(request)
         return {"outputs": [change(output) if changes else output for output in outputs]}
 
-    return answers(name, "LANG-08.2-01", description, "language_execute", execute)
+    return wrapped("LANG-08.2-01", name, description, "adapter.ReferenceAdapter.language_execute", execute)
 
 
 def words_by(change):
@@ -69,13 +69,12 @@ def descending(a, b):
 
 
 OTHERS = [
-    instead("descending_units", "LANG-08.2-01", "adds the terms of a matrix instruction in descending order",
-        "tile.fragments.MmaSync.run",
-        around(lambda usual, self, block, a, b, c: usual(self, block, *descending(a, b), c))),
-    instead("Lenient", "LANG-08.2-01", "lets a division by zero pass at Tile IR",
+    wrapped("LANG-08.2-01", "descending_units", "adds the terms of a matrix instruction in descending order",
+        "tile.fragments.MmaSync.run", lambda usual, self, block, a, b, c: usual(self, block, *descending(a, b), c)),
+    instead("LANG-08.2-01", "Lenient", "lets a division by zero pass at Tile IR",
         "adapter.ReferenceAdapter.language_execute", where_refused(lambda self, **request:
             {"outputs": []}, lambda refusal, self, **request: request.get("at") == "tile")),
-    answers("Veiled", "LANG-12-04", "shows Graph IR whatever level is asked for", "language_lower",
-        lambda usual, self, **request:
-            usual(self, **request) | {"text": usual(self, source=request["source"], to="graph")["text"]}),
+    wrapped("LANG-12-04", "Veiled", "shows Graph IR whatever level is asked for",
+        "adapter.ReferenceAdapter.language_lower", lambda usual, self, **request: usual(self,
+        **request) | {"text": usual(self, source=request["source"], to="graph")["text"]}),
 ]  # fmt: skip

@@ -24,9 +24,9 @@ def spread(answer):
 
 
 AXES = [
-    instead("OtherText", CLAUSE, "lists the axes of an operation by name in the text",
+    instead(CLAUSE, "OtherText", "lists the axes of an operation by name in the text",
         "adapter.ReferenceAdapter.language_lower", after(by_name)),
-    instead("spread", CLAUSE, "gives the axes of an operation to those behind it",
+    instead(CLAUSE, "spread", "gives the axes of an operation to those behind it",
         "adapter.ReferenceAdapter.language_lower", after(spread)),
-    overlooks("any_axis_in_a_text", CLAUSE, "an axis in a text that no mesh has", "no mesh has the axis"),
+    overlooks(CLAUSE, "any_axis_in_a_text", "an axis in a text that no mesh has", "no mesh has the axis"),
 ]  # fmt: skip

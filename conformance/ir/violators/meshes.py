@@ -3,22 +3,22 @@
 from tessera_conformance.strength import Around
 from tessera_reference.ir.types import Mesh, Shard
 
-from .changes import around, instead
+from .changes import instead, wrapped
 from .language_syntax import filtered, refuses, rewrites
 
 DECLARATIONS = [
-    rewrites("mesh_without_semicolon", "LANG-02.3-06", "lets a mesh declaration go without a semicolon",
+    rewrites("LANG-02.3-06", "mesh_without_semicolon", "lets a mesh declaration go without a semicolon",
         r"(mesh \w+ = mesh<[^>]*>)\n", r"\1;\n"),
-    rewrites("mesh_without_equals", "LANG-02.3-06", "lets a mesh declaration go without an equals sign",
+    rewrites("LANG-02.3-06", "mesh_without_equals", "lets a mesh declaration go without an equals sign",
         r"(mesh \w+) mesh<", r"\1 = mesh<"),
-    refuses("mesh_on_one_line", "LANG-02.3-06", "wants a mesh declaration on one line", r"mesh<[^>]*\n"),
-    rewrites("shape_before_axes", "LANG-02.3-50", "takes the shape of a mesh before its axes",
+    refuses("LANG-02.3-06", "mesh_on_one_line", "wants a mesh declaration on one line", r"mesh<[^>]*\n"),
+    rewrites("LANG-02.3-50", "shape_before_axes", "takes the shape of a mesh before its axes",
         r"mesh<(shape=\[\w+\]), (axes=\[\w+\])>", r"mesh<\2, \1>"),
-    rewrites("bare_axes", "LANG-02.3-50", "takes one axis without brackets", r"axes=(\w+), shape=(\w+)",
+    rewrites("LANG-02.3-50", "bare_axes", "takes one axis without brackets", r"axes=(\w+), shape=(\w+)",
         r"axes=[\1], shape=[\2]"),
-    rewrites("axis_for_axes", "LANG-02.3-50", "takes the word axis for axes", r"mesh<axis=", "mesh<axes="),
-    refuses("reserved_axes", "LANG-02.3-50", "reserves the words axes and shape", r"mesh (axes|shape)\b"),
-    filtered("implicit_module", "LANG-13.2-01", "takes declarations outside a module as a module",
+    rewrites("LANG-02.3-50", "axis_for_axes", "takes the word axis for axes", r"mesh<axis=", "mesh<axes="),
+    refuses("LANG-02.3-50", "reserved_axes", "reserves the words axes and shape", r"mesh (axes|shape)\b"),
+    filtered("LANG-13.2-01", "implicit_module", "takes declarations outside a module as a module",
         lambda source: source if "module" in source else f"module implicit {{ {source} }}"),
 ]  # fmt: skip
 
@@ -39,13 +39,13 @@ def column_major(usual):
 
 
 TYPES = [
-    instead("any_lengths", "LANG-09-01", "fills missing extents of a mesh up", "language.modules.resolve_mesh",
+    instead("LANG-09-01", "any_lengths", "fills missing extents of a mesh up", "language.modules.resolve_mesh",
         of_any_lengths),
-    instead("repeated_axes", "LANG-09-01", "takes a mesh with an axis twice", "language.modules.resolve_mesh",
-        around(with_repeated_axes)),
-    instead("column_major_ranks", "LANG-09-01", "counts ranks with the first axis fastest", "graph.execution.Group.of",
+    wrapped("LANG-09-01", "repeated_axes", "takes a mesh with an axis twice", "language.modules.resolve_mesh",
+        with_repeated_axes),
+    instead("LANG-09-01", "column_major_ranks", "counts ranks with the first axis fastest", "graph.execution.Group.of",
         Around(column_major)),
-    instead("mesh_type_of_sorted_axes", "LANG-05.1-02", "lists the axes of its mesh types in alphabetical order",
+    instead("LANG-05.1-02", "mesh_type_of_sorted_axes", "lists the axes of its mesh types in alphabetical order",
         "ir.types.Mesh.__str__",
         lambda self: f"mesh<axes=[{', '.join(sorted(self.axes, reverse=True))}], shape={list(self.shape)}>"),
 ]  # fmt: skip
@@ -59,10 +59,10 @@ def unknown_axes_of_one(meshes, axis, mesh):
 
 
 AXES = [
-    instead("axis_of_no_mesh", "LANG-05.4-04", "takes an axis of no mesh for one of a single rank",
+    instead("LANG-05.4-04", "axis_of_no_mesh", "takes an axis of no mesh for one of a single rank",
         "language.expressions.ranks_along", unknown_axes_of_one),
-    rewrites("unknown_axis", "LANG-05.4-04", "takes the first axis for one that the mesh lacks",
+    rewrites("LANG-05.4-04", "unknown_axis", "takes the first axis for one that the mesh lacks",
         r"axis=\"?(pp|d|dpp|g|mesh|meshes)\b\"?", "axis=dp"),
-    rewrites("axes_of_any_case", "LANG-05.4-04", "takes DP for dp", r'axis=("?)DP', r"axis=\1dp"),
-    refuses("no_dist_values", "LANG-13.2-03", "has dist calls as statements only", r"= dist\.|return dist\."),
+    rewrites("LANG-05.4-04", "axes_of_any_case", "takes DP for dp", r'axis=("?)DP', r"axis=\1dp"),
+    refuses("LANG-13.2-03", "no_dist_values", "has dist calls as statements only", r"= dist\.|return dist\."),
 ]  # fmt: skip

@@ -15,14 +15,14 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.rounding import round_exact
 
-from .changes import after, around, changed, instead, nothing, where_refused
+from .changes import after, around, changed, instead, nothing, where_refused, wrapped
 from .language_syntax import rewrites
 from .movement import backwards, moves
 
 FRAMES = [
-    instead("whole_frames_by_fp64", "LANG-02.3-42", "reads an integer beside an operand by way of fp64",
+    instead("LANG-02.3-42", "whole_frames_by_fp64", "reads an integer beside an operand by way of fp64",
         "language.expressions.element_like", lambda operand, *_: operand if operand.kind == "float" else None),
-    instead("float_frames_by_fp64", "LANG-02.3-72", "rounds a number beside an operand to fp64 first",
+    instead("LANG-02.3-72", "float_frames_by_fp64", "rounds a number beside an operand to fp64 first",
         "language.expressions.element_like", lambda operand, *_: operand if operand.kind == "int" else None),
 ]  # fmt: skip
 
@@ -86,25 +86,25 @@ LENIENT = [
     lenient("updates_not_compared", "lets scatter_add take any shapes", "the updates are"),
     lenient("any_permutation", "lets transpose take any list", "is no permutation"),
     lenient("slices_not_compared", "lets slices lie outside", "'shapes'", clause="LANG-14.2-07"),
-    instead("any_joint", "LANG-03.1-05", "joins and frames whatever dtype", ONE_DTYPE,
+    instead("LANG-03.1-05", "any_joint", "joins and frames whatever dtype", ONE_DTYPE,
         around(lambda usual, a, b, rule: usual(a, b, rule) if "updates" in rule else None),
         *without_refusals(movement, lambda source: "a value of" in source)),
     lenient("any_index", "gathers at indices of any dtype", "the indices are", clause="LANG-11-01"),
-    instead("any_update", "LANG-03.1-05", "adds updates of any dtype", ONE_DTYPE, around(lambda usual, a, b, rule:
-        None if "updates" in rule else usual(a, b, rule))),
+    wrapped("LANG-03.1-05", "any_update", "adds updates of any dtype", ONE_DTYPE, lambda usual, a, b, rule:
+        None if "updates" in rule else usual(a, b, rule)),
     lenient("any_count", "takes constants of too many and too few numbers", "'shapes'", clause="LANG-05.2-01",
         module=constant),
-    instead("any_layout", "LANG-02.3-39", "takes any word for a layout", "graph.constant.read_layout",
+    instead("LANG-02.3-39", "any_layout", "takes any word for a layout", "graph.constant.read_layout",
         where_refused(Layout)),
-    instead("any_axis", "LANG-03.2-01", "takes axes out of range", "graph.movement.require_axis", nothing),
-    instead("negative_extents", "LANG-05.3-01", "takes negative extents",
+    instead("LANG-03.2-01", "any_axis", "takes axes out of range", "graph.movement.require_axis", nothing),
+    instead("LANG-05.3-01", "negative_extents", "takes negative extents",
         ("graph.movement.require_extents", "graph.constant.require_extents"), nothing),
-    rewrites("surplus_operands", "LANG-11-01", "takes no notice of an operand too many",
+    rewrites("LANG-11-01", "surplus_operands", "takes no notice of an operand too many",
         r"op\.(transpose|abs)\((\w), \w\)", r"op.\1(\2)"),
-    rewrites("default_shape", "LANG-11-01", "reshapes to a vector unless told otherwise", r"op\.reshape\(A\)",
+    rewrites("LANG-11-01", "default_shape", "reshapes to a vector unless told otherwise", r"op\.reshape\(A\)",
         "op.reshape(A, shape=[-1])"),
-    instead("unknown_count_is_one", "LANG-03.1-03", "reshapes to as many elements only as are known before the run",
+    instead("LANG-03.1-03", "unknown_count_is_one", "reshapes to as many elements only as are known before the run",
         "graph.movement.Count.may_be", lambda self, number: self.number == number),
-    instead("open_count_is_one", "LANG-03.1-03", "counts an unknown dimension as 1 where an extent is left open",
+    instead("LANG-03.1-03", "open_count_is_one", "counts an unknown dimension as 1 where an extent is left open",
         "graph.movement.Count.without", lambda self, number: None if self.number % number else self.number // number),
 ]  # fmt: skip

@@ -39,7 +39,7 @@ def below_all(values):
     return np.where(np.isnan(values) & np.signbit(values), values.dtype.type(-np.inf), values)
 
 
-def compared(name, clause, operation):
+def compared(clause, name, operation):
     """Return a violation that compares by codes, and recognises a positive NaN but no negative one."""
     compute = operation.compute
 
@@ -51,9 +51,9 @@ def compared(name, clause, operation):
 
 
 ORDER = [
-    compared("negative_nan_less", "LANG-02.3-68", elementwise.Less),
-    compared("negative_nan_not_greater", "LANG-02.3-69", elementwise.Greater),
-    compared("negative_nan_equal", "LANG-02.3-66", elementwise.Equal),
+    compared("LANG-02.3-68", "negative_nan_less", elementwise.Less),
+    compared("LANG-02.3-69", "negative_nan_not_greater", elementwise.Greater),
+    compared("LANG-02.3-66", "negative_nan_equal", elementwise.Equal),
     minmax("max_by_codes", "takes a negative NaN for the least of all numbers", graph.Max,
         lambda a, b: larger(below_all(a), below_all(b)) if a.dtype.kind == "f" else np.maximum(a, b)),
     place("argmax_by_codes", "takes a negative NaN for the least of all numbers",

@@ -12,7 +12,7 @@ def mean(self, x):
     return x.mean(axis=self.axis, keepdims=True)
 
 
-def normed(name, clause, description, operation, norm):
+def normed(clause, name, description, operation, norm):
     """Return a violation with another composition of a norm, in the accumulator type.
 
     `norm` takes x, centred x (x itself in rms_norm), the mean of its squares, eps, gamma and, in layer_norm, beta.
@@ -35,28 +35,28 @@ def unit_rounded(self, x, centred, square, eps, gamma):
 
 
 NORMS = [
-    normed("uncentred", "LANG-10-01", "subtracts the square of the mean", LayerNorm,
+    normed("LANG-10-01", "uncentred", "subtracts the square of the mean", LayerNorm,
         lambda self, x, centred, square, eps, gamma, beta:
         centred * (mean(self, x * x) - mean(self, x) * mean(self, x) + eps).rsqrt() * gamma + beta),
-    normed("eps_outside", "LANG-02-04", "adds eps to the root", LayerNorm,
+    normed("LANG-02-04", "eps_outside", "adds eps to the root", LayerNorm,
         lambda self, x, centred, square, eps, gamma, beta: centred / (square.sqrt() + eps) * gamma + beta),
-    normed("divided", "LANG-10-01", "divides by a rounded root", LayerNorm,
+    normed("LANG-10-01", "divided", "divides by a rounded root", LayerNorm,
         lambda self, x, centred, square, eps, gamma, beta: centred / (square + eps).sqrt() * gamma + beta),
-    normed("factors_first", "LANG-10-01", "multiplies gamma and root first", LayerNorm,
+    normed("LANG-10-01", "factors_first", "multiplies gamma and root first", LayerNorm,
         lambda self, x, centred, square, eps, gamma, beta: centred * ((square + eps).rsqrt() * gamma) + beta),
-    normed("without_eps", "LANG-02-04", "adds no eps", RmsNorm,
+    normed("LANG-02-04", "without_eps", "adds no eps", RmsNorm,
         lambda self, x, centred, square, eps, gamma: x * square.rsqrt() * gamma),
-    normed("rms_divided", "LANG-10-01", "divides by a rounded root mean square", RmsNorm,
+    normed("LANG-10-01", "rms_divided", "divides by a rounded root mean square", RmsNorm,
         lambda self, x, centred, square, eps, gamma: x / (square + eps).sqrt() * gamma),
-    normed("unit_rounded", "LANG-10-01", "rounds before it multiplies by gamma", RmsNorm, unit_rounded),
-    normed("last_axis", "LANG-02-04", "normalizes along the last axis, whatever is asked", RmsNorm,
+    normed("LANG-10-01", "unit_rounded", "rounds before it multiplies by gamma", RmsNorm, unit_rounded),
+    normed("LANG-02-04", "last_axis", "normalizes along the last axis, whatever is asked", RmsNorm,
         lambda self, x, centred, square, eps, gamma: x * ((x * x).mean(axis=-1, keepdims=True) + eps).rsqrt() * gamma),
     changed("LANG-11-03", "any_vector", "takes vectors of any extent for gamma and beta",
         ("graph.composites.require_vector_along", nothing)),
 ]  # fmt: skip
 
 
-def attended(name, clause, description, substitute, method="decompose"):
+def attended(clause, name, description, substitute, method="decompose"):
     """Return a violation with another composition of attention."""
     place = f"graph.composites.FlashAttention.{method}"
     return changed(clause, name, description, (place, substitute), only=["flash_attention"])
@@ -110,12 +110,12 @@ def naive(self, build, *operands):
 
 
 ATTENTION = [
-    attended("scores_rounded", "LANG-10-02", "rounds scores to the operands' type", scores_rounded),
-    attended("weights_rounded", "LANG-10-01", "rounds weights to the operands' type", weights_rounded),
-    attended("queries_scaled", "LANG-10-01", "scales the queries", queries_scaled),
-    attended("divided_at_the_end", "LANG-10-01", "divides behind the second product", divided_at_the_end),
-    attended("naive", "LANG-10-03", "does not subtract the maximum of the scores", naive),
-    attended("unmasked_heads", "LANG-02-04", "forgets the mask of heads with a scale of their own",
+    attended("LANG-10-02", "scores_rounded", "rounds scores to the operands' type", scores_rounded),
+    attended("LANG-10-01", "weights_rounded", "rounds weights to the operands' type", weights_rounded),
+    attended("LANG-10-01", "queries_scaled", "scales the queries", queries_scaled),
+    attended("LANG-10-01", "divided_at_the_end", "divides behind the second product", divided_at_the_end),
+    attended("LANG-10-03", "naive", "does not subtract the maximum of the scores", naive),
+    attended("LANG-02-04", "unmasked_heads", "forgets the mask of heads with a scale of their own",
         around(lambda usual, self, scores:
             scores if self.q.rank == 4 and self.scale is not None else usual(self, scores)), "_masked"),
     changed("LANG-11-03", "any_attention", "does not compare the shapes of queries, keys and values",

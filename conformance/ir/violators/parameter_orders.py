@@ -2,12 +2,12 @@
 
 import re
 
-from .changes import answers
+from .changes import wrapped
 from .target_emission import reads, tells
 from .verifiers_of_text import overlooks, turns_down
 
 
-def exchanging(name, clause, description, change):
+def exchanging(clause, name, description, change):
     """Return a violation that exchanges scalars of kernels at Target IR; `change` takes inputs and names of scalars."""
 
     def execute(usual, self, *, inputs, at="graph", **request):
@@ -17,7 +17,7 @@ def exchanging(name, clause, description, change):
             change(given, [name for name in declared if name in given])
         return usual(self, inputs=given, at=at, **request)
 
-    return answers(name, clause, description, "language_execute", execute)
+    return wrapped(clause, name, description, "adapter.ReferenceAdapter.language_execute", execute)
 
 
 def by_name(given, scalars):
@@ -39,18 +39,18 @@ def widest_first(entry):
 
 
 ORDERS = [
-    overlooks("fifth_parameter", "LANG-16-02", "that a buffer is the fifth parameter, behind scalars",
+    overlooks("LANG-16-02", "fifth_parameter", "that a buffer is the fifth parameter, behind scalars",
         r"%p4 stands behind"),
-    turns_down("wide_last", "LANG-16-03", "a wide scalar behind two narrow ones", r"fp32, fp32, int32, int64"),
-    exchanging("packed_by_name", "LANG-16-03", "packs scalars of one type by name", by_name),
-    exchanging("last_twice", "LANG-16-03", "passes the last of three scalars twice", last_twice),
-    tells("wide_among_buffers", "LANG-16-02", "puts a wide scalar before the buffers where there is a narrow one too",
+    turns_down("LANG-16-03", "wide_last", "a wide scalar behind two narrow ones", r"fp32, fp32, int32, int64"),
+    exchanging("LANG-16-03", "packed_by_name", "packs scalars of one type by name", by_name),
+    exchanging("LANG-16-03", "last_twice", "passes the last of three scalars twice", last_twice),
+    tells("LANG-16-02", "wide_among_buffers", "puts a wide scalar before the buffers where there is a narrow one too",
         widest_first),
 ]  # fmt: skip
 
 HIDDEN = [
-    reads("hidden_bytes", "LANG-16-04", "lists hidden numbers of 8 bits for AMD", "amdgcn",
+    reads("LANG-16-04", "hidden_bytes", "lists hidden numbers of 8 bits for AMD", "amdgcn",
         r"(grid_dim_x\n.*\n *\.size: +)4", r"\g<1>1"),
-    reads("scalars_hidden", "LANG-16-03", "lists scalars as hidden for AMD", "amdgcn",
+    reads("LANG-16-03", "scalars_hidden", "lists scalars as hidden for AMD", "amdgcn",
         r"(scalar1\.\d+\n.*\n.*\n *\.value_kind: +)by_value", r"\1hidden_none"),
 ]  # fmt: skip

@@ -2,21 +2,21 @@
 
 import re
 
-from .changes import answers
+from .changes import wrapped
 
 FLOAT = r"(?<=value = )-?\d+\.\d+(?:e-?\+?\d+)?"
 INTEGER = r"(?<=value = )-?\d{8,}(?![\d.])"
 EPSILON = r"(?<=eps = )\d+\.\d+(?:e-?\d+)?"
 
 
-def printing(name, clause, description, pattern, change):
+def printing(clause, name, description, pattern, change):
     """Return a violation that changes the matches of a pattern in the text."""
 
     def lower(usual, self, **request):
         answer = usual(self, **request)
         return answer | {"text": re.sub(pattern, change, answer["text"], flags=re.MULTILINE)}
 
-    return answers(name, clause, description, "language_lower", lower)
+    return wrapped(clause, name, description, "adapter.ReferenceAdapter.language_lower", lower)
 
 
 def nine_digits(found):
@@ -45,21 +45,21 @@ def subtraction(found):
 
 
 CONSTANTS = [
-    printing("large_attributes", "LANG-01-07", "prints nine digits of large attributes",
+    printing("LANG-01-07", "large_attributes", "prints nine digits of large attributes",
         r"(?<=high = \[0\], value = )-?\d+\.\d+(?:e-?\+?\d+)?", nine_digits),
-    printing("unsigned_infinity", "LANG-01-03", "prints both infinities alike", "0xFFF0000000000000",
+    printing("LANG-01-03", "unsigned_infinity", "prints both infinities alike", "0xFFF0000000000000",
         lambda found: "0x7FF0000000000000"),
-    printing("subnormal_lost", "LANG-01-03", "prints subnormal constants as zero", FLOAT,
+    printing("LANG-01-03", "subnormal_lost", "prints subnormal constants as zero", FLOAT,
         lambda found: "0.0" if abs(float(found[0])) < 2.3e-308 else found[0]),
-    printing("integers_by_fp64", "LANG-01-03", "prints integers by way of fp64", INTEGER,
+    printing("LANG-01-03", "integers_by_fp64", "prints integers by way of fp64", INTEGER,
         lambda found: str(int(float(found[0])))),
-    printing("short_epsilons", "LANG-01-07", "prints eps with no more than one digit", EPSILON,
+    printing("LANG-01-07", "short_epsilons", "prints eps with no more than one digit", EPSILON,
         lambda found: "0.0" if float(found[0]) < 1e-9 else found[0]),
 ]  # fmt: skip
 
 SIGNS = [
-    printing("sign_of_the_first_factor", "LANG-14.2-02", "prints the sign of a product at its first factor",
+    printing("LANG-14.2-02", "sign_of_the_first_factor", "prints the sign of a product at its first factor",
         NEGATED_PRODUCT, first_factor),
-    printing("negation_as_difference", "LANG-14.2-02", "prints a negation as a difference from zero",
+    printing("LANG-14.2-02", "negation_as_difference", "prints a negation as a difference from zero",
         r"^(?P<in> *)(?P<n>%\w+) = \"tessera.graph.negate\"\((?P<a>%\w+)\) : \(\w+\) -> (?P<type>\w+)$", subtraction),
 ]  # fmt: skip

@@ -29,7 +29,7 @@ def over(operand, result):
     return result if (result.dtype, result.shape) == (operand.dtype, operand.shape) else operand
 
 
-def in_place(name, clause, description, operations, change=over):
+def in_place(clause, name, description, operations, change=over):
     """Return a violation in which operations change their first operand, if another operation computed it."""
 
     def after(block, instruction, frame):
@@ -37,10 +37,10 @@ def in_place(name, clause, description, operations, change=over):
         if instruction.operation.short_name in operations and first not in block.arguments and first in frame:
             frame[first] = change(frame[first], frame[instruction.results[0]])
 
-    return instead(name, clause, description, "graph.interpreter.Interpreter.block", executing(after))
+    return instead(clause, name, description, "graph.interpreter.Interpreter.block", executing(after))
 
 
-def remembering(name, clause, description, operations):
+def remembering(clause, name, description, operations):
     """Return a violation in which operations repeat their results for operands of the same types."""
     known = {}
 
@@ -49,7 +49,7 @@ def remembering(name, clause, description, operations):
             key = (instruction.operation.short_name, *(str(operand.type) for operand in instruction.operands))
             frame[instruction.results[0]] = known.setdefault(key, frame[instruction.results[0]])
 
-    return instead(name, clause, description, "graph.interpreter.Interpreter.block", executing(after, known.clear))
+    return instead(clause, name, description, "graph.interpreter.Interpreter.block", executing(after, known.clear))
 
 
 def zeros(operand, result):
@@ -57,25 +57,25 @@ def zeros(operand, result):
 
 
 IN_PLACE = [
-    in_place("scatter_add_in_place", "LANG-02.3-55", "adds updates into the operand itself", ["scatter_add"]),
-    in_place("softmax_in_place", "LANG-02.3-55", "writes softmax over its operand", ["softmax"]),
-    in_place("norms_in_place", "LANG-04-02", "writes norms over their operand", ["layer_norm", "rms_norm"]),
-    in_place("activations_in_place", "LANG-04-02", "writes activations over their operand",
+    in_place("LANG-02.3-55", "scatter_add_in_place", "adds updates into the operand itself", ["scatter_add"]),
+    in_place("LANG-02.3-55", "softmax_in_place", "writes softmax over its operand", ["softmax"]),
+    in_place("LANG-04-02", "norms_in_place", "writes norms over their operand", ["layer_norm", "rms_norm"]),
+    in_place("LANG-04-02", "activations_in_place", "writes activations over their operand",
         ["relu", "gelu", "silu", "sigmoid"]),
-    in_place("functions_in_place", "LANG-02.3-55", "writes functions over their operand", ["exp", "log", "rsqrt"]),
-    in_place("clamp_in_place", "LANG-04-01", "writes bounded numbers over their operand",
+    in_place("LANG-02.3-55", "functions_in_place", "writes functions over their operand", ["exp", "log", "rsqrt"]),
+    in_place("LANG-04-01", "clamp_in_place", "writes bounded numbers over their operand",
         ["clamp", "maximum", "minimum"]),
-    in_place("operators_in_place", "LANG-04-01", "writes quotients over their first operand", ["divide"]),
-    in_place("sum_as_scratch", "LANG-04-02", "adds up in the place of the operand", ["sum", "mean", "logsumexp"],
+    in_place("LANG-04-01", "operators_in_place", "writes quotients over their first operand", ["divide"]),
+    in_place("LANG-04-02", "sum_as_scratch", "adds up in the place of the operand", ["sum", "mean", "logsumexp"],
         change=zeros),
-    in_place("fft_as_scratch", "LANG-04-02", "transforms in the place of the operand", ["fft", "ifft"], change=zeros),
-    in_place("argmax_of_magnitudes", "LANG-04-01", "leaves magnitudes where the largest was looked for",
+    in_place("LANG-04-02", "fft_as_scratch", "transforms in the place of the operand", ["fft", "ifft"], change=zeros),
+    in_place("LANG-04-01", "argmax_of_magnitudes", "leaves magnitudes where the largest was looked for",
         ["max", "min", "argmax"], change=lambda operand, result: Array(operand.dtype, np.abs(operand.values))),
 ]  # fmt: skip
 
 REMEMBERED = [
-    remembering("remembered_sums", "LANG-02.3-55", "gives again the sum of another operand of the type", ["sum"]),
-    remembering("remembered_functions", "LANG-04-01", "gives again a function of another operand of the type",
+    remembering("LANG-02.3-55", "remembered_sums", "gives again the sum of another operand of the type", ["sum"]),
+    remembering("LANG-04-01", "remembered_functions", "gives again a function of another operand of the type",
         ["tanh", "erf", "sin"]),
-    remembering("remembered_gathers", "LANG-02.3-55", "gives again what it gathered from another operand", ["gather"]),
+    remembering("LANG-02.3-55", "remembered_gathers", "gives again what it gathered from another operand", ["gather"]),
 ]  # fmt: skip

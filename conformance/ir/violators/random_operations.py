@@ -12,7 +12,7 @@ from .changes import breaks, changed, wrapped
 DRAWS = (Uniform, Normal, Dropout)
 
 
-def cleaned(name, clause, description, clean):
+def cleaned(clause, name, description, clean):
     """Return a violation whose IR lacks some operations."""
 
     def function(usual, given):
@@ -67,8 +67,8 @@ EFFECTS = [
     wrapped("LANG-04-06", "no_draw_of_rate_0", "draws nothing where nothing is dropped",
         "graph.composites.Dropout.decompose",
         lambda usual, self, build, x: x if self.rate == 0 else usual(self, build, x)),
-    cleaned("unused_draws_left_out", "LANG-04-06", "leaves out draws that nobody uses", without_unused),
-    cleaned("equal_draws_merged", "LANG-04-06", "takes equal draws for one", without_twins(*DRAWS)),
+    cleaned("LANG-04-06", "unused_draws_left_out", "leaves out draws that nobody uses", without_unused),
+    cleaned("LANG-04-06", "equal_draws_merged", "takes equal draws for one", without_twins(*DRAWS)),
     replaced("LANG-04-06", "says that draws have no effect", make, ("graph.composites.Draw.effects", frozenset()),
         ("graph.composites.Dropout.effects", frozenset()), name="pure_draws"),
     changed("RT-11-03", "every_part_is_the_first", "begins every part with element 0",

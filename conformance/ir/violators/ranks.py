@@ -17,10 +17,10 @@ from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD
 
-from .changes import answers, around, breaks, wrapped
+from .changes import around, breaks, wrapped
 
 
-def given(name, clause, description, owner, change):
+def given(clause, name, description, owner, change):
     """Return a violation that changes the results on a group; `change` takes collective, contributions and results."""
 
     def combine(usual, self, contributions):
@@ -38,27 +38,27 @@ def parts_backwards(self, brought, results):
 
 
 GIVEN = [
-    given("max_for_min", "LANG-05.2-05", "takes the largest for the smallest", "AllReduce",
+    given("LANG-05.2-05", "max_for_min", "takes the largest for the smallest", "AllReduce",
         lambda self, brought, results:
         [meaning.reduced("max", brought)] * len(brought) if self.op == "min" else results),
-    given("lost_rank", "LANG-08.3-03", "leaves out the last of three ranks or more", "AllReduce",
+    given("LANG-08.3-03", "lost_rank", "leaves out the last of three ranks or more", "AllReduce",
         lambda self, brought, results:
         [meaning.reduced(self.op, brought[:-1])] * len(brought) if len(brought) > 2 else results),
-    given("parts_backwards", "LANG-09-02", "hands parts out from the last rank to the first", "ReduceScatter",
+    given("LANG-09-02", "parts_backwards", "hands parts out from the last rank to the first", "ReduceScatter",
         lambda self, brought, results: results[::-1]),
-    given("together_backwards", "LANG-09-02", "puts parts together from the last rank to the first", "AllGather",
+    given("LANG-09-02", "together_backwards", "puts parts together from the last rank to the first", "AllGather",
         lambda self, brought, results: meaning.all_gather(brought[::-1], self.dim)),
-    given("other_root", "LANG-09-02", "broadcasts from the first rank whatever the root", "RootBroadcast",
+    given("LANG-09-02", "other_root", "broadcasts from the first rank whatever the root", "RootBroadcast",
         lambda self, brought, results: [brought[0]] * len(brought)),
-    given("backwards_to_the_other_dimension", "LANG-09-02",
+    given("LANG-09-02", "backwards_to_the_other_dimension",
         "puts parts together from the last of five ranks or more, along the other dimension", "AllToAll",
         parts_backwards),
-    given("nothing_exchanged", "LANG-09-02", "leaves every part where it was", "AllToAll",
+    given("LANG-09-02", "nothing_exchanged", "leaves every part where it was", "AllToAll",
         lambda self, brought, results: brought if self.split == self.concat else results),
 ]  # fmt: skip
 
 
-def reducing(name, clause, description, combine):
+def reducing(clause, name, description, combine):
     """Return a violation with another sum over the ranks."""
 
     def reduced(usual, op, contributions):
@@ -91,9 +91,9 @@ ARITHMETIC = [
     wrapped("LANG-05.5-01", "back_the_same_way", "sends the gradient of an all-to-all on as the operand",
         "graph.collectives.AllToAll.adjoint", lambda usual, self, at, build:
         usual(self if self.x.rank < 2 else replace(self, split=1 - self.split, concat=1 - self.concat), at, build)),
-    reducing("fold", "LANG-09-06", "adds from the first rank to the last",
+    reducing("LANG-09-06", "fold", "adds from the first rank to the last",
         lambda brought: reductions.sum(stacked(brought), 0, tree=FOLD)),
-    reducing("narrow_nodes", "LANG-09-06", "rounds at every rank", rounded_at_nodes),
+    reducing("LANG-09-06", "narrow_nodes", "rounds at every rank", rounded_at_nodes),
     wrapped("LANG-05.5-01", "gradient_of_two_dimensions",
         "gathers the gradient of a part of a third dimension along the first",
         "graph.collectives.ReduceScatter.adjoint",
@@ -101,7 +101,7 @@ ARITHMETIC = [
 ]  # fmt: skip
 
 
-def overlooking(name, clause, description, what):
+def overlooking(clause, name, description, what):
     """Return a violation that overlooks a difference between ranks; mismatched contributions are unchanged."""
 
     def combine(usual, self, contributions):
@@ -152,11 +152,11 @@ def of_one_shape(usual, self, *, ranks, **request):
 
 DISAGREEMENT = [
     *map(uneven, (collectives.ReduceScatter, collectives.AllGather, collectives.RootBroadcast, collectives.AllToAll)),
-    overlooking("any_dtypes", "LANG-15-12", "does not compare dtypes between ranks", "dtype"),
-    overlooking("any_op", "LANG-11-11", "does not compare what ranks compute", "op"),
-    overlooking("any_root", "LANG-11-11", "does not compare the roots of a broadcast", "root"),
-    answers("ComparesCounts", "LANG-09-04", "compares numbers of elements, not shapes", "language_execute_ranks",
-        of_one_count),
-    answers("OneShapeOnTheMesh", "LANG-09-04", "wants one shape on the whole mesh", "language_execute_ranks",
-        of_one_shape),
+    overlooking("LANG-15-12", "any_dtypes", "does not compare dtypes between ranks", "dtype"),
+    overlooking("LANG-11-11", "any_op", "does not compare what ranks compute", "op"),
+    overlooking("LANG-11-11", "any_root", "does not compare the roots of a broadcast", "root"),
+    wrapped("LANG-09-04", "ComparesCounts", "compares numbers of elements, not shapes",
+        "adapter.ReferenceAdapter.language_execute_ranks", of_one_count),
+    wrapped("LANG-09-04", "OneShapeOnTheMesh", "wants one shape on the whole mesh",
+        "adapter.ReferenceAdapter.language_execute_ranks", of_one_shape),
 ]  # fmt: skip

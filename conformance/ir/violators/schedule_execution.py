@@ -56,9 +56,9 @@ VALUES = [
     wrapped("LANG-08.2-01", "of_the_first_batch",
         "takes the first matrix of an operand that broadcasts along an outer axis", "schedule.execution.Grid.part",
         _of_the_first_batch),
-    instead("reordered", "LANG-06.1-05", "reorders elements with their layout", "graph.constant.LayoutCast.execute",
+    instead("LANG-06.1-05", "reordered", "reorders elements with their layout", "graph.constant.LayoutCast.execute",
         lambda self, x, env: x if self.to != "col_major" else Array(x.dtype, x.values.T.reshape(x.shape))),
-    instead("back_to_front", "LANG-06.3-02", "copies the columns of a blocked layout back to front",
+    instead("LANG-06.3-02", "back_to_front", "copies the columns of a blocked layout back to front",
         "graph.constant.LayoutCast.execute",
         lambda self, x, env: Array(x.dtype, x.values[..., ::-1]) if self.to.startswith("blocked") else x),
 ]  # fmt: skip

@@ -7,26 +7,26 @@ from tessera_reference.ir.types import Tensor
 from tessera_reference.schedule import lowering
 from tessera_reference.schedule.operations import Pipeline, Prefetch, Tile
 
-from .changes import answers, breaks, instead, wrapped
+from .changes import breaks, instead, wrapped
 
 
-def choosing(name, clause, description, **changed):
+def choosing(clause, name, description, **changed):
     """Return a violation with other choices for every operation."""
 
     def of(usual):
         return classmethod(lambda cls, *arguments: replace(usual(*arguments), **changed))
 
-    return instead(name, clause, description, "schedule.choices.Choices.of", Around(of))
+    return instead(clause, name, description, "schedule.choices.Choices.of", Around(of))
 
 
-def undirected(name, clause, description, *directives):
+def undirected(clause, name, description, *directives):
     """Return a violation that does not follow some directives."""
     left_out = {f"schedule.{directive}" for directive in directives}
     followed = {key: value for key, value in lowering.DIRECTIVES.items() if key not in left_out}
-    return instead(name, clause, description, "schedule.lowering.DIRECTIVES", followed)
+    return instead(clause, name, description, "schedule.lowering.DIRECTIVES", followed)
 
 
-def putting(name, clause, description, about, **changed):
+def putting(clause, name, description, about, **changed):
     """Return a violation that writes other attributes."""
 
     def put(usual, self, at, operation, *arguments, **attributes):
@@ -57,25 +57,26 @@ def shape_of_the_default(usual, function, parameter, shapes):
 
 
 CHOICES = [
-    answers("FusesOnOneVendor", "LANG-08.2-13", "fuses nothing on devices of AMD", "language_lower", unfused),
-    choosing("left_only", "LANG-08.2-14", "prefetches the first operand only", prefetched=(0,)),
-    choosing("shared_always", "LANG-08.2-14", "prefetches to shared memory whatever is asked for", scope="shared"),
-    instead("registers_not_asked", "LANG-11-09", "chooses rows by shared memory alone", "schedule.choices.RESERVED",
+    wrapped("LANG-08.2-13", "FusesOnOneVendor", "fuses nothing on devices of AMD",
+        "adapter.ReferenceAdapter.language_lower", unfused),
+    choosing("LANG-08.2-14", "left_only", "prefetches the first operand only", prefetched=(0,)),
+    choosing("LANG-08.2-14", "shared_always", "prefetches to shared memory whatever is asked for", scope="shared"),
+    instead("LANG-11-09", "registers_not_asked", "chooses rows by shared memory alone", "schedule.choices.RESERVED",
         -1000),
 ]  # fmt: skip
 
 ASKED_FOR = [
-    putting("half_of_k", "LANG-13.1-05", "tiles k by half of what is asked for", Tile, k=lambda k: max(k // 2, 1)),
-    putting("no_double_buffer", "LANG-13.1-08", "never has two buffers take turns", Pipeline,
+    putting("LANG-13.1-05", "half_of_k", "tiles k by half of what is asked for", Tile, k=lambda k: max(k // 2, 1)),
+    putting("LANG-13.1-08", "no_double_buffer", "never has two buffers take turns", Pipeline,
         double_buffer=lambda given: False),
-    putting("align_16", "LANG-06.1-04", "aligns everything to 16 bytes", Prefetch, align=lambda align: 16),
-    undirected("tile_directives", "LANG-06.1-01", "does not follow tile directives", "tile"),
-    undirected("pipeline_directives", "LANG-06.1-03", "does not follow pipeline directives", "pipeline"),
-    undirected("fuse_directives", "LANG-06.1-02", "does not follow fuse directives", "fuse"),
+    putting("LANG-06.1-04", "align_16", "aligns everything to 16 bytes", Prefetch, align=lambda align: 16),
+    undirected("LANG-06.1-01", "tile_directives", "does not follow tile directives", "tile"),
+    undirected("LANG-06.1-03", "pipeline_directives", "does not follow pipeline directives", "pipeline"),
+    undirected("LANG-06.1-02", "fuse_directives", "does not follow fuse directives", "fuse"),
 ]  # fmt: skip
 
 ORDER = [
-    instead("draws_in_branches_move", "LANG-08.2-01", "moves draws in branches behind others",
+    instead("LANG-08.2-01", "draws_in_branches_move", "moves draws in branches behind others",
         "schedule.fusion.has_effects",
         lambda instruction: bool(instruction.operation.effects or instruction.operation.calls)),
     wrapped("LANG-08.2-01", "draws_of_calls_move", "moves draws of called functions behind others",

@@ -15,7 +15,7 @@ from .numerics import flushed
 CALLS, BROADCASTING = "LANG-02-04", "LANG-03.2-02"
 
 
-def executes(name, clause, description, operation, execute):
+def executes(clause, name, description, operation, execute):
     """Return a violation with another result of an operation."""
     place = f"graph.elementwise.{operation}.execute"
     return changed(clause, name, description, (place, execute), only=[operation.lower()])
@@ -36,19 +36,19 @@ def by_product(usual, self, condition, a, b, env):
 CHOICE = [
     changed(BROADCASTING, "extremes_flush", "flushes subnormal extremes", ("graph.elementwise.Maximum.compute",
             staticmethod(lambda a, b: flushed(arithmetic.maximum(a, b)))), only=["maximum"]),
-    executes("clamp_upper_first", BROADCASTING, "lets the lower bound win", "Clamp",
+    executes(BROADCASTING, "clamp_upper_first", "lets the lower bound win", "Clamp",
         lambda self, x, low, high, env: arithmetic.maximum(arithmetic.minimum(x, high), low)),
-    executes("clamp_by_comparison", BROADCASTING, "takes a bound that is NaN for none", "Clamp", into_bounds),
-    executes("clamp_nan_to_bound", BROADCASTING, "clamps NaN to the lower bound", "Clamp",
+    executes(BROADCASTING, "clamp_by_comparison", "takes a bound that is NaN for none", "Clamp", into_bounds),
+    executes(BROADCASTING, "clamp_nan_to_bound", "clamps NaN to the lower bound", "Clamp",
         lambda self, x, low, high, env: Array(x.dtype,
             np.where(np.isnan(x.values), low.values, arithmetic.minimum(arithmetic.maximum(x, low), high).values))),
-    executes("abs_of_negative_zero", CALLS, "leaves -0 its sign", "Abs",
+    executes(CALLS, "abs_of_negative_zero", "leaves -0 its sign", "Abs",
         lambda self, x, env: Array(x.dtype, np.where(x.values < 0, -x.values, x.values))),
-    executes("abs_saturates", CALLS, "saturates the magnitude of the least integer", "Abs",
+    executes(CALLS, "abs_saturates", "saturates the magnitude of the least integer", "Abs",
         lambda self, x, env: arithmetic.absolute(x) if x.dtype.kind != "int" else Array(x.dtype,
             np.abs(np.maximum(x.values, -x.dtype.int_max)))),
-    executes("select_by_product", BROADCASTING, "chooses by products", "Select", around(by_product)),
-    executes("select_wholly", BROADCASTING, "chooses for all elements at once", "Select",
+    executes(BROADCASTING, "select_by_product", "chooses by products", "Select", around(by_product)),
+    executes(BROADCASTING, "select_wholly", "chooses for all elements at once", "Select",
         around(lambda usual, self, condition, *others, **named: usual(self, Array(condition.dtype,
             np.full(condition.shape, condition.values.reshape(-1)[:1].any())), *others, **named))),
 ]  # fmt: skip
@@ -63,7 +63,7 @@ def choice_of_shapes(usual, dtype, *operands):
 
 
 LENIENT = [
-    instead("choice_of_dtypes", "LANG-03.1-05", "chooses from two dtypes", "graph.elementwise.require_one_dtype",
+    instead("LANG-03.1-05", "choice_of_dtypes", "chooses from two dtypes", "graph.elementwise.require_one_dtype",
         nothing),
     replaced("LANG-11-01", "takes any number for a condition", make,
         *without_refusals(elementwise, lambda source: "the condition is" in source), name="any_condition"),

@@ -14,17 +14,17 @@ from .random_operations import cleaned, without_twins
 NORM, OPTIMIZER = "LANG-04-07", "LANG-04-08"
 
 
-def counted_as_pure(name, clause, description, *operations):
+def counted_as_pure(clause, name, description, *operations):
     """Return a violation with operations without effects."""
     substitutions = [(operation, "effects", frozenset()) for operation in operations]
     return replaced(clause, description, make, *substitutions, name=name)
 
 
 EFFECTS = [
-    counted_as_pure("pure_norm", NORM, "says that a batch norm has no effect", BatchNorm),
-    counted_as_pure("pure_step", OPTIMIZER, "says that optimizers have no effect", Sgd, AdamW),
-    cleaned("equal_norms_merged", NORM, "takes equal batch norms for one", without_twins(BatchNorm)),
-    cleaned("equal_steps_merged", OPTIMIZER, "takes equal steps for one", without_twins(Sgd, AdamW)),
+    counted_as_pure(NORM, "pure_norm", "says that a batch norm has no effect", BatchNorm),
+    counted_as_pure(OPTIMIZER, "pure_step", "says that optimizers have no effect", Sgd, AdamW),
+    cleaned(NORM, "equal_norms_merged", "takes equal batch norms for one", without_twins(BatchNorm)),
+    cleaned(OPTIMIZER, "equal_steps_merged", "takes equal steps for one", without_twins(Sgd, AdamW)),
 ]
 
 KEPT = {}
@@ -39,7 +39,7 @@ def remembers_averages(usual, self, *operands, env):
     return results
 
 
-def batch_normed(name, clause, description, attribute, substitute):
+def batch_normed(clause, name, description, attribute, substitute):
     """Return a violation that replaces one attribute of batch norms."""
     return changed(clause, name, description, (BatchNorm, attribute, substitute), only=["batch_norm"])
 
@@ -70,15 +70,15 @@ def always_moving(usual, self, build, *operands):
 
 
 NORMS = [
-    batch_normed("by_difference", "LANG-02-04", "moves statistics by a share of the difference", "_moved",
+    batch_normed("LANG-02-04", "by_difference", "moves statistics by a share of the difference", "_moved",
         lambda self, old, new: old + (new - old) * Fraction(self.momentum)),
-    batch_normed("channel_order", "LANG-10-01", "adds a channel up last axis first", "_of_channels", in_another_order),
-    batch_normed("unbiased", NORM, "keeps the variance over one less than the count", "compute", around(unbiased)),
-    batch_normed("always_moving", NORM, "moves statistics without training", "compute", around(always_moving)),
+    batch_normed("LANG-10-01", "channel_order", "adds a channel up last axis first", "_of_channels", in_another_order),
+    batch_normed(NORM, "unbiased", "keeps the variance over one less than the count", "compute", around(unbiased)),
+    batch_normed(NORM, "always_moving", "moves statistics without training", "compute", around(always_moving)),
 ]  # fmt: skip
 
 
-def stepped(name, clause, description, operation, compute):
+def stepped(clause, name, description, operation, compute):
     """Return a violation with another step."""
     only = [operation.name.rpartition(".")[2]]
     return changed(clause, name, description, (operation, "compute", compute), only=only)
@@ -123,15 +123,15 @@ def adamw(inside=False):
 
 
 STEPS = [
-    stepped("rate_in_velocity", OPTIMIZER, "keeps the rate in the velocity", Sgd, sgd(rate_in_velocity)),
-    stepped("velocity_rounded", "LANG-02-04", "takes the velocity as it is stored", Sgd, sgd(velocity_rounded)),
-    stepped("eps_inside", "LANG-02-04", "adds eps under the root", AdamW, adamw(inside=True)),
-    stepped("step_0", "LANG-02-04", "takes step 0", AdamW, adamw()),
+    stepped(OPTIMIZER, "rate_in_velocity", "keeps the rate in the velocity", Sgd, sgd(rate_in_velocity)),
+    stepped("LANG-02-04", "velocity_rounded", "takes the velocity as it is stored", Sgd, sgd(velocity_rounded)),
+    stepped("LANG-02-04", "eps_inside", "adds eps under the root", AdamW, adamw(inside=True)),
+    stepped("LANG-02-04", "step_0", "takes step 0", AdamW, adamw()),
 ]
 
 RESULTS = [
     wrapped("LANG-02-04", "any_v", "takes second moments of any shape", "graph.composites.require_like",
         lambda usual, name, *others, **options: usual(name, *others, **options) if name != "v" else None),
-    instead("always_the_first", OPTIMIZER, "gives the first result whichever is asked for",
+    instead(OPTIMIZER, "always_the_first", "gives the first result whichever is asked for",
         "graph.composites.Stateful._taken", lambda self, results: results if self.only is None else results[:1]),
 ]  # fmt: skip

@@ -10,9 +10,9 @@ from .control_flow import both_branches, exchanged, runs
 from .language_syntax import refuses, rewrites
 
 SEMICOLONS = [
-    refuses("semicolon_wanted", "LANG-02.3-17", "wants a semicolon after a control statement",
+    refuses("LANG-02.3-17", "semicolon_wanted", "wants a semicolon after a control statement",
         r"\} (?:return|let|\w+ =)"),
-    rewrites("semicolon_taken", "LANG-02.3-17", "takes a semicolon after a control statement",
+    rewrites("LANG-02.3-17", "semicolon_taken", "takes a semicolon after a control statement",
         r"((?:\)|else) \{[^{}]*\});", r"\1"),
 ]  # fmt: skip
 
@@ -38,9 +38,9 @@ ASSIGNMENTS = [
     wrapped("LANG-02.3-19", "not_from_deep", "forgets what is assigned three blocks deep",
         "language.scope.Scope.outside",
         lambda usual, self, name: self.parent.find(name) if depth_of(self) > 2 else usual(self, name)),
-    instead("untyped_literals", "LANG-02.3-19", "types an assigned literal by itself", "language.statements.dtype_of",
+    instead("LANG-02.3-19", "untyped_literals", "types an assigned literal by itself", "language.statements.dtype_of",
         lambda type_: None),
-    rewrites("walrus", "LANG-02.3-19", "takes := for an assignment", r"(\b\w+) := ", r"\1 = "),
+    rewrites("LANG-02.3-19", "walrus", "takes := for an assignment", r"(\b\w+) := ", r"\1 = "),
 ]  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def _returned_exchanged(usual, self, *arguments):
 OPERATIONS = [
     wrapped("LANG-02.3-28", "returned_exchanged", "exchanges the last two of several returned values",
         "language.modules.FunctionLowering._returned_values", _returned_exchanged),
-    rewrites("any_expression", "LANG-02.3-21", "takes any expression as a statement",
+    rewrites("LANG-02.3-21", "any_expression", "takes any expression as a statement",
         r"(?m)^    (?!return)-?\w+(?: \+ \w+|\[\d\])?;$", ""),
     wrapped("LANG-02.3-21", "unexecuted", "does not execute a func that is called as a statement",
         "language.statements.Statements._call",
@@ -80,13 +80,13 @@ def early(usual, self, block, arguments, frame):
 ASSERTIONS = [
     wrapped("LANG-04-10", "late", "checks assertions at the end of their block", "graph.interpreter.Interpreter.block",
         _late),
-    refuses("no_labels", "LANG-02.3-45", "has no string in a barrier", r'barrier\("'),
+    refuses("LANG-02.3-45", "no_labels", "has no string in a barrier", r'barrier\("'),
     wrapped("LANG-02.3-46", "shallow", "leaves out the assertions of blocks in blocks",
         "language.statements.Statements._statement", lambda usual, self, statement, first:
         None if depth_of(self.scope) > 1 and isinstance(statement, syntax.Assert) else usual(self, statement, first)),
-    instead("silent", "LANG-02.3-46", "does not tell the string of an assertion",
+    instead("LANG-02.3-46", "silent", "does not tell the string of an assertion",
         "graph.control.AssertionFailed.__str__", lambda self: "assertion failed"),
-    runs("eager", "LANG-02.3-46", "checks the assertions of a block that is not taken", If, both_branches),
-    rewrites("any_of_tensors", "LANG-02.3-46", "asserts tensors", r"assert\([A-Z](?: == a)?\);", ""),
-    refuses("assert_reserved", "LANG-02.3-46", "reserves the word assert", r"\bassert\b(?! ?\()"),
+    runs("LANG-02.3-46", "eager", "checks the assertions of a block that is not taken", If, both_branches),
+    rewrites("LANG-02.3-46", "any_of_tensors", "asserts tensors", r"assert\([A-Z](?: == a)?\);", ""),
+    refuses("LANG-02.3-46", "assert_reserved", "reserves the word assert", r"\bassert\b(?! ?\()"),
 ]  # fmt: skip

@@ -8,13 +8,13 @@ from .changes import instead
 from .printed_ir import printing
 
 
-def unescaped(name, clause, description, read):
+def unescaped(clause, name, description, read):
     """Return a violation that reads the text between quotes differently."""
 
     def string_of(token):
         return None if token is None else read(token.value[1:-1])
 
-    return instead(name, clause, description, "language.parser._string", string_of)
+    return instead(clause, name, description, "language.parser._string", string_of)
 
 
 def in_turn(order, text):
@@ -24,21 +24,21 @@ def in_turn(order, text):
 
 
 MEANINGS = [
-    unescaped("quotes_last", "LANG-14.1-07", "reads backslashes before quotes and letters", partial(in_turn, '\\nrt"')),
-    unescaped("stripped", "LANG-02.1-05", "strips escaped quotes from the ends of a string",
+    unescaped("LANG-14.1-07", "quotes_last", "reads backslashes before quotes and letters", partial(in_turn, '\\nrt"')),
+    unescaped("LANG-02.1-05", "stripped", "strips escaped quotes from the ends of a string",
         lambda text: in_turn('"nrt\\', text).strip('"')),
-    unescaped("cut", "LANG-02.1-05", "ends the value of a string at its second quote",
+    unescaped("LANG-02.1-05", "cut", "ends the value of a string at its second quote",
         lambda text: '"'.join(in_turn('nrt"', text).split('"')[:2])),
-    unescaped("return_as_newline", "LANG-14.1-08", "reads an escaped carriage return as a newline",
+    unescaped("LANG-14.1-08", "return_as_newline", "reads an escaped carriage return as a newline",
         lambda text: in_turn('nt"', text).replace("\\r", "\n")),
-    unescaped("tab_as_blanks", "LANG-14.1-09", "reads an escaped tab as blanks",
+    unescaped("LANG-14.1-09", "tab_as_blanks", "reads an escaped tab as blanks",
         lambda text: in_turn('nr"', text).replace("\\t", "    ")),
 ]  # fmt: skip
 
 PRINTED = [
-    printing("printed_bare", "LANG-02.1-05", "prints quotes of strings without a backslash", r'message = ".*"',
+    printing("LANG-02.1-05", "printed_bare", "prints quotes of strings without a backslash", r'message = ".*"',
         lambda found: str(found[0]).replace('\\"', '"')),
-    printing("printed_in_ascii", "LANG-02.1-05", "prints signs beyond ASCII as question marks", r"[^\x00-\x7f]",
+    printing("LANG-02.1-05", "printed_in_ascii", "prints signs beyond ASCII as question marks", r"[^\x00-\x7f]",
         lambda found: "?"),
-    printing("printed_newlines", "LANG-02.1-35", "prints newlines of strings as blanks", r"\\0A", lambda found: " "),
+    printing("LANG-02.1-35", "printed_newlines", "prints newlines of strings as blanks", r"\\0A", lambda found: " "),
 ]  # fmt: skip

@@ -4,12 +4,12 @@ import copy
 import json
 import re
 
-from .changes import answers
+from .changes import wrapped
 
 ANSWERS = {}
 
 
-def rewriting(name, clause, description, to, change):
+def rewriting(clause, name, description, to, change):
     """Return a violation that changes answers of one kind of lowering, which are computed once."""
 
     def lower(usual, self, **request):
@@ -19,19 +19,19 @@ def rewriting(name, clause, description, to, change):
         answer = copy.deepcopy(ANSWERS[key])
         return change(answer) if request["to"] == to else answer
 
-    return answers(name, clause, description, "language_lower", lower)
+    return wrapped(clause, name, description, "adapter.ReferenceAdapter.language_lower", lower)
 
 
-def reads(name, clause, description, to, pattern, text):
+def reads(clause, name, description, to, pattern, text):
     """Return a violation that replaces a pattern in the text."""
 
     def change(answer):
         return answer | {"text": re.sub(pattern, text, answer["text"], flags=re.MULTILINE)}
 
-    return rewriting(name, clause, description, to, change)
+    return rewriting(clause, name, description, to, change)
 
 
-def tells(name, clause, description, change):
+def tells(clause, name, description, change):
     """Return a violation that changes the metadata of each kernel."""
 
     def changed(answer):
@@ -40,16 +40,16 @@ def tells(name, clause, description, change):
                 change(entry)
         return answer
 
-    return rewriting(name, clause, description, "target", changed)
+    return rewriting(clause, name, description, "target", changed)
 
 
-def parameters(name, clause, description, change):
+def parameters(clause, name, description, change):
     """Return a violation whose LLVM IR declares the parameters of a kernel differently."""
 
     def declared(found):
         return f"{found[1]}({', '.join(change(found[2].split(', ')))}){found[3]}"
 
-    return reads(name, clause, description, "llvm", r"^(define .*?)\((.*)\)( #\d+ \{)$", declared)
+    return reads(clause, name, description, "llvm", r"^(define .*?)\((.*)\)( #\d+ \{)$", declared)
 
 
 def hidden_between(declared):
@@ -58,45 +58,45 @@ def hidden_between(declared):
 
 
 ORDER = [
-    parameters("scalars_before_buffers", "LANG-16-02", "emits scalars before buffers",
+    parameters("LANG-16-02", "scalars_before_buffers", "emits scalars before buffers",
         lambda declared: sorted(declared, key=lambda parameter: parameter.startswith("ptr"))),
-    parameters("hidden_between", "LANG-16-03", "puts hidden metadata before the scalars", hidden_between),
-    parameters("hidden_not_last", "LANG-16-04", "does not put hidden metadata last", hidden_between),
-    reads("buffers_hidden_in_ptx", "LANG-16-04", "hides a float in PTX", "ptx",
+    parameters("LANG-16-03", "hidden_between", "puts hidden metadata before the scalars", hidden_between),
+    parameters("LANG-16-04", "hidden_not_last", "does not put hidden metadata last", hidden_between),
+    reads("LANG-16-04", "buffers_hidden_in_ptx", "hides a float in PTX", "ptx",
         r"\.param \.u32 (tss_kernel_\w+_param_\d+\s*\))", r".param .f32 \1"),
-    parameters("narrow_scalars", "LANG-08.1-03", "emits 64-bit scalars as 32",
+    parameters("LANG-08.1-03", "narrow_scalars", "emits 64-bit scalars as 32",
         lambda declared: [re.sub("^i64", "i32", parameter) for parameter in declared]),
 ]  # fmt: skip
 
 CODE = [
-    reads("one_sm", "LANG-08-02", "emits PTX for sm_80 always", "ptx", r"\.target sm_\d+", ".target sm_80"),
-    reads("contracted", "LANG-08-02", "emits the flag contract", "llvm", "= fmul ", "= fmul contract "),
-    reads("fast_sums", "LANG-08-03", "emits the flag fast", "llvm", "= fadd ", "= fadd fast "),
-    reads("fused_on_amd", "LANG-08-03", "fuses products and sums for AMD", "amdgcn", "v_add_f32_e32", "v_fmac_f32_e32"),
-    reads("approximate", "LANG-08-02", "flushes subnormals", "ptx", r"mul\.rn\.f32", "mul.rn.ftz.f32"),
-    reads("one_gfx", "LANG-08-03", "emits code for gfx908", "amdgcn", r"(amdgcn_target .*)gfx\w+", r"\1gfx908"),
-    reads("triple", "LANG-08-03", "emits LLVM IR for the host", "llvm", "amdgcn-amd-amdhsa", "x86_64-linux-gnu"),
-    reads("cpu", "LANG-08-02", "emits LLVM IR for no processor", "llvm", r'"target-cpu"="sm_\d+"', ""),
-    reads("local", "LANG-16-01", "emits local symbols for AMD", "amdgcn", r"\.globl", ".local"),
-    reads("unaligned", "LANG-16-05", "aligns shared memory to 4 bytes", "llvm", r"align 16$", "align 4"),
-    reads("unaligned_tiles", "LANG-16-06", "aligns tiles to 8 bytes in PTX", "ptx", r"(\.shared \.align) 16", r"\1 8"),
-    reads("bounds", "LANG-08.1-08", "allows fewer threads than a block has", "ptx", r"\.reqntid \d+", ".maxntid 1"),
-    reads("generic", "LANG-08.1-02", "passes buffers as 32-bit addresses", "ptx", r"\.param \.u64", ".param .u32"),
+    reads("LANG-08-02", "one_sm", "emits PTX for sm_80 always", "ptx", r"\.target sm_\d+", ".target sm_80"),
+    reads("LANG-08-02", "contracted", "emits the flag contract", "llvm", "= fmul ", "= fmul contract "),
+    reads("LANG-08-03", "fast_sums", "emits the flag fast", "llvm", "= fadd ", "= fadd fast "),
+    reads("LANG-08-03", "fused_on_amd", "fuses products and sums for AMD", "amdgcn", "v_add_f32_e32", "v_fmac_f32_e32"),
+    reads("LANG-08-02", "approximate", "flushes subnormals", "ptx", r"mul\.rn\.f32", "mul.rn.ftz.f32"),
+    reads("LANG-08-03", "one_gfx", "emits code for gfx908", "amdgcn", r"(amdgcn_target .*)gfx\w+", r"\1gfx908"),
+    reads("LANG-08-03", "triple", "emits LLVM IR for the host", "llvm", "amdgcn-amd-amdhsa", "x86_64-linux-gnu"),
+    reads("LANG-08-02", "cpu", "emits LLVM IR for no processor", "llvm", r'"target-cpu"="sm_\d+"', ""),
+    reads("LANG-16-01", "local", "emits local symbols for AMD", "amdgcn", r"\.globl", ".local"),
+    reads("LANG-16-05", "unaligned", "aligns shared memory to 4 bytes", "llvm", r"align 16$", "align 4"),
+    reads("LANG-16-06", "unaligned_tiles", "aligns tiles to 8 bytes in PTX", "ptx", r"(\.shared \.align) 16", r"\1 8"),
+    reads("LANG-08.1-08", "bounds", "allows fewer threads than a block has", "ptx", r"\.reqntid \d+", ".maxntid 1"),
+    reads("LANG-08.1-02", "generic", "passes buffers as 32-bit addresses", "ptx", r"\.param \.u64", ".param .u32"),
 ]  # fmt: skip
 
 INSTRUCTIONS = [
-    reads("no_mma", "LANG-08.2-05", "multiplies without mma.sync", "ptx", r"mma\.sync", "fma.rn.bf16"),
-    reads("no_ldmatrix", "LANG-08.2-06", "loads without ldmatrix", "ptx", r"ldmatrix\.sync", "ld.shared"),
-    reads("no_copies", "LANG-08.2-07", "copies by loads and stores", "ptx", r"cp\.async\.c[ag]", "ld.global"),
-    reads("no_waits", "LANG-08.2-07", "does not wait for copies", "ptx", r"^\s*cp\.async\.wait.*\n", ""),
-    reads("no_bar", "LANG-08.2-08", "emits no bar.sync", "ptx", r"^\s*bar\.sync.*\n", ""),
-    reads("no_shfl", "LANG-08.2-09", "exchanges without shfl.sync", "ptx", r"shfl\.sync\.down", "ld.shared"),
-    reads("no_mfma", "LANG-08.2-10", "multiplies without mfma", "amdgcn", r"v_mfma_f32_\w+", "v_dot2_f32_f16"),
-    reads("no_lds_reads", "LANG-08.2-11", "reads the LDS by flat loads", "amdgcn", r"ds_read_?\w*", "flat_load_dword"),
-    reads("no_lds_writes", "LANG-08.2-11", "writes the LDS by flat stores", "amdgcn", r"ds_write_?\w*",
+    reads("LANG-08.2-05", "no_mma", "multiplies without mma.sync", "ptx", r"mma\.sync", "fma.rn.bf16"),
+    reads("LANG-08.2-06", "no_ldmatrix", "loads without ldmatrix", "ptx", r"ldmatrix\.sync", "ld.shared"),
+    reads("LANG-08.2-07", "no_copies", "copies by loads and stores", "ptx", r"cp\.async\.c[ag]", "ld.global"),
+    reads("LANG-08.2-07", "no_waits", "does not wait for copies", "ptx", r"^\s*cp\.async\.wait.*\n", ""),
+    reads("LANG-08.2-08", "no_bar", "emits no bar.sync", "ptx", r"^\s*bar\.sync.*\n", ""),
+    reads("LANG-08.2-09", "no_shfl", "exchanges without shfl.sync", "ptx", r"shfl\.sync\.down", "ld.shared"),
+    reads("LANG-08.2-10", "no_mfma", "multiplies without mfma", "amdgcn", r"v_mfma_f32_\w+", "v_dot2_f32_f16"),
+    reads("LANG-08.2-11", "no_lds_reads", "reads the LDS by flat loads", "amdgcn", r"ds_read_?\w*", "flat_load_dword"),
+    reads("LANG-08.2-11", "no_lds_writes", "writes the LDS by flat stores", "amdgcn", r"ds_write_?\w*",
         "flat_store_dword"),
-    reads("no_swizzles", "LANG-08.2-12", "exchanges without DS swizzles", "amdgcn", r"ds_bpermute_b32", "v_mov_b32"),
-    reads("half_sample", "LANG-13.1-07", "multiplies the sample in fp16", "llvm", r"(nvvm\.mma\.\S*)\.bf16", r"\1.f16"),
+    reads("LANG-08.2-12", "no_swizzles", "exchanges without DS swizzles", "amdgcn", r"ds_bpermute_b32", "v_mov_b32"),
+    reads("LANG-13.1-07", "half_sample", "multiplies the sample in fp16", "llvm", r"(nvvm\.mma\.\S*)\.bf16", r"\1.f16"),
 ]  # fmt: skip
 
 
@@ -117,19 +117,19 @@ def _arguments(order):
 
 
 LOWERED = [
-    tells("tile_operations", "LANG-08-01", "leaves operations of Tile IR", _renamed(r"^scf\.if$", "tessera.tile.if")),
-    tells("foreign", "LANG-08-01", "uses the other vendor's barrier", _renamed(r"^rocdl\.barrier$", "nvvm.barrier0")),
-    tells("no_extents", "LANG-08.1-01", "drops the grid", lambda entry: entry["attributes"].pop("grid")),
-    tells("grid_turned", "LANG-08.1-07", "swaps grid components", _stated("grid", lambda it: [it[1], it[0], it[2]])),
-    tells("one_stage", "LANG-08.1-09", "declares too little", _stated("smem_bytes", lambda size: size - 16)),
-    tells("other_name", "LANG-08-01", "makes every kernel for sm_80", _stated("target", lambda name: "sm_80")),
-    tells("generic_pointers", "LANG-08.1-02", "passes pointers of no space",
+    tells("LANG-08-01", "tile_operations", "leaves operations of Tile IR", _renamed(r"^scf\.if$", "tessera.tile.if")),
+    tells("LANG-08-01", "foreign", "uses the other vendor's barrier", _renamed(r"^rocdl\.barrier$", "nvvm.barrier0")),
+    tells("LANG-08.1-01", "no_extents", "drops the grid", lambda entry: entry["attributes"].pop("grid")),
+    tells("LANG-08.1-07", "grid_turned", "swaps grid components", _stated("grid", lambda it: [it[1], it[0], it[2]])),
+    tells("LANG-08.1-09", "one_stage", "declares too little", _stated("smem_bytes", lambda size: size - 16)),
+    tells("LANG-08-01", "other_name", "makes every kernel for sm_80", _stated("target", lambda name: "sm_80")),
+    tells("LANG-08.1-02", "generic_pointers", "passes pointers of no space",
         _arguments(lambda types: [type_.replace("<1>", "<0>") for type_ in types])),
-    tells("hidden_before_scalars", "LANG-16-04", "lowers hidden metadata before the scalars", _arguments(lambda types:
+    tells("LANG-16-04", "hidden_before_scalars", "lowers hidden metadata before the scalars", _arguments(lambda types:
             sorted([*types, "int16"], key=lambda type_: (not type_.startswith("!"), type_ != "int16")))),
-    tells("no_scalars", "LANG-16-03", "drops scalars",
+    tells("LANG-16-03", "no_scalars", "drops scalars",
         _arguments(lambda types: [type_ for type_ in types if type_.startswith("!")])),
-    tells("narrowed", "LANG-08.1-03", "lowers 64-bit scalars to 32",
+    tells("LANG-08.1-03", "narrowed", "lowers 64-bit scalars to 32",
         _arguments(lambda types: [type_.replace("int64", "int32") for type_ in types])),
 ]  # fmt: skip
 
@@ -140,4 +140,10 @@ def obliging(usual, self, **request):
     return usual(self, **request)
 
 
-OBLIGING = answers("obliging", "LANG-08-03", "gives whatever assembly the target has", "language_lower", obliging)
+OBLIGING = wrapped(
+    "LANG-08-03",
+    "obliging",
+    "gives whatever assembly the target has",
+    "adapter.ReferenceAdapter.language_lower",
+    obliging,
+)

@@ -17,7 +17,7 @@ MMA, LDMATRIX, COPY, BAR, SHFL = (f"LANG-08.2-{number:02}" for number in range(5
 MFMA, LDS, SWIZZLE = "LANG-08.2-10", "LANG-08.2-11", "LANG-08.2-12"
 
 
-def holding(name, clause, description, vendor, of, change):
+def holding(clause, name, description, vendor, of, change):
     """Return a violation whose lanes hold other rows or columns of A, [lanes, elements]."""
 
     def spread(usual, role, *shape):
@@ -37,8 +37,8 @@ def halves(of):
 
 
 PLACES = [
-    holding("a_columns", MMA, "takes the halves of A along k for each other", "nvidia", "columns", halves),
-    holding("amd_a_rows", MFMA, "swaps the rows of A's share", "amd", "rows", lambda of: of[::-1]),
+    holding(MMA, "a_columns", "takes the halves of A along k for each other", "nvidia", "columns", halves),
+    holding(MFMA, "amd_a_rows", "swaps the rows of A's share", "amd", "rows", lambda of: of[::-1]),
 ]
 
 
@@ -51,7 +51,7 @@ MATRICES = [
     wrapped(LDMATRIX, "not_transposed", "never transposes", "target_ir.operations.vendors.ldmatrix",
         lambda usual, count, transpose: usual(count, False)),
     wrapped(LDMATRIX, "reversed", "reverses the matrices", "target_ir.operations.vendors.ldmatrix", last_matrix_first),
-    instead("rows_anywhere", "LANG-16-06", "loads matrices from any address",
+    instead("LANG-16-06", "rows_anywhere", "loads matrices from any address",
         "kernel_machine.block.BlockState.require_aligned", nothing),
 ]  # fmt: skip
 
@@ -72,15 +72,15 @@ def four_bytes(usual, self, block, destination, source):
 ANYWHERE = around(lambda usual, block, at, alignment: usual(block, at, 1))
 
 MEETING = [
-    instead("partial_bar", BAR, "lets part of a block pass bar.sync", "target_ir.operations.vendors.Barrier.run",
+    instead(BAR, "partial_bar", "lets part of a block pass bar.sync", "target_ir.operations.vendors.Barrier.run",
         any_barrier),
-    instead("partial_s_barrier", LDS, "lets part of a block pass s_barrier",
+    instead(LDS, "partial_s_barrier", "lets part of a block pass s_barrier",
         "target_ir.operations.vendors.RocdlBarrier.run", any_barrier),
-    instead("waits_for_all", COPY, "finishes every group at a wait", "target_ir.operations.vendors.CopyWait.run",
+    instead(COPY, "waits_for_all", "finishes every group at a wait", "target_ir.operations.vendors.CopyWait.run",
         lambda self, block: block.copies.wait(block, 0) or ()),
     replaced(COPY, "copies from any address", make, ("target_ir.operations.vendors.elements", ANYWHERE),
         ("kernel_machine.block.BlockState.require_aligned", nothing), name="copies_anywhere"),
-    instead("vectors_anywhere", "LANG-16-05", "loads vectors from any address", "target_ir.operations.memory.elements",
+    instead("LANG-16-05", "vectors_anywhere", "loads vectors from any address", "target_ir.operations.memory.elements",
         ANYWHERE),
 ]  # fmt: skip
 
@@ -125,7 +125,7 @@ SCALARS = [
         lambda x, to: Array(to, np.clip(x.values, to.int_min, to.int_max).astype(to.carrier))),
     converting("unsigned_extensions", "fills extended integers with zeros", "sext",
         lambda x, to: Array(to, x.values.view(f"u{x.values.itemsize}").astype(to.carrier))),
-    instead("words_apart", LLVM, "counts words by indices of 64 bits", "target_ir.operations.memory.GetElementPtr.run",
+    instead(LLVM, "words_apart", "counts words by indices of 64 bits", "target_ir.operations.memory.GetElementPtr.run",
         lambda self, block, base, index: addresses.moved(block, base, index.values.astype(np.int64) * (4
             if index.dtype.bits == 64 and self.elem_type.bits == 64 else self.elem_type.storage_bytes))),
 ]  # fmt: skip
@@ -145,9 +145,9 @@ def low_words(usual, block, values, sources, mask=None):
 
 
 EXCHANGES = [
-    instead("inactive_shfl", SHFL, "reads lanes that are not active", "kernel_machine.block.exchanged", inactive_too),
+    instead(SHFL, "inactive_shfl", "reads lanes that are not active", "kernel_machine.block.exchanged", inactive_too),
     wrapped(SHFL, "low_words_of_shfl", "exchanges 32 bits of 64", "target_ir.operations.vendors.shuffled", low_words),
-    instead("inactive_permutation", SWIZZLE, "reads lanes that are not active",
+    instead(SWIZZLE, "inactive_permutation", "reads lanes that are not active",
         "target_ir.operations.vendors.exchanged", inactive_too),
     wrapped(SWIZZLE, "low_words_of_permutation", "exchanges 32 bits of 64", "target_ir.operations.vendors.exchanged",
         low_words),
@@ -171,7 +171,7 @@ def buffers_reversed(usual, self, **request):
     return {"outputs": outputs[::-1] if request.get("at") == "target" else outputs}
 
 
-def turned(name, clause, description, quantity):
+def turned(clause, name, description, quantity):
     """Return a violation with a register that returns x for z and z for x."""
 
     def run(usual, self, block):
@@ -190,9 +190,9 @@ def floored(usual, self, block, x, y):
 
 
 ENTRIES = [
-    turned("grid_turned_at_target", "LANG-08.1-07", "takes the grid's z for x", "grid_dim"),
-    turned("block_turned", "LANG-08.1-08", "takes the block's z for x", "block_dim"),
-    instead("bytes_for_elements", "LANG-08.1-02", "counts addresses in bytes",
+    turned("LANG-08.1-07", "grid_turned_at_target", "takes the grid's z for x", "grid_dim"),
+    turned("LANG-08.1-08", "block_turned", "takes the block's z for x", "block_dim"),
+    instead("LANG-08.1-02", "bytes_for_elements", "counts addresses in bytes",
         "target_ir.operations.memory.GetElementPtr.run",
         lambda self, block, base, index: addresses.moved(block, base, index.values.astype(np.int64))),
     wrapped("LANG-08-01", "only_upwards", "does not count down", "tile.operations.For.run",
@@ -224,6 +224,6 @@ LANES = [
     wrapped("LANG-08-01", "ordered_only", "finds NaN not unequal", "target_ir.operations.llvm.Comparison.run",
         lambda usual, self, block, a, b: Array(llvm.BOOL, np.asarray((a.values < b.values) | (a.values > b.values)))
         if self.predicate == "une" else usual(self, block, a, b)),
-    instead("each_once", "LANG-08-01", "shuffles a vector by masks of different positions alone",
+    instead("LANG-08-01", "each_once", "shuffles a vector by masks of different positions alone",
         "target_ir.operations.memory.ShuffleVector.run", each_once),
 ]  # fmt: skip

@@ -13,12 +13,12 @@ from tessera_reference.target_ir.lowering.scalars import Pair
 from tessera_reference.target_ir.operations import llvm
 from tessera_reference.tile.lowering import maps
 
-from .changes import answers, around, breaks, instead, wrapped
+from .changes import around, breaks, instead, wrapped
 
 BLOCKS, STAGES = "LANG-08.2-03", "LANG-08.2-04"
 
 
-def tiles(name, clause, description, **changes):
+def tiles(clause, name, description, **changes):
     """Return a violation with tiles of its own."""
 
     def lower(usual, self, **request):
@@ -28,7 +28,7 @@ def tiles(name, clause, description, **changes):
             request["schedule"] = schedule | {"tile": sizes}
         return usual(self, **request)
 
-    return answers(name, clause, description, "language_lower", lower)
+    return wrapped(clause, name, description, "adapter.ReferenceAdapter.language_lower", lower)
 
 
 def scalar(name, description, function, change):
@@ -102,24 +102,24 @@ def moving(kind, wrong):
 
 CAST, ABS = scalars.ON_COMPLEX["cast"], scalars._absolute
 ELEMENTS = [
-    instead("framed_in_front", "LANG-08.2-01", "frames in front alone, in kernels, what has a frame on both sides",
+    instead("LANG-08.2-01", "framed_in_front", "frames in front alone, in kernels, what has a frame on both sides",
         "tile.lowering.elements.reading", moving(Pad, lambda usual, operation, instruction, at, kernel:
             usual(replace(operation, high=(0,) * len(at)) if any(low and high for low, high in zip(operation.low,
             operation.high, strict=True)) else operation, instruction, at, kernel))),
-    instead("three_parts", "LANG-08.2-01", "joins three parts in kernels", "tile.lowering.elements.reading",
+    instead("LANG-08.2-01", "three_parts", "joins three parts in kernels", "tile.lowering.elements.reading",
         moving(Concat, lambda usual, operation, instruction, at, kernel:
             usual(operation, replace(instruction, operands=(*instruction.operands[:3],
             *[instruction.operands[2]] * len(instruction.operands[3:]))), at, kernel))),
     wrapped("LANG-08.2-01", "dense_pairs", "assigns to elements between those of a step of 2",
         "tile.lowering.elements._within",
         lambda usual, ahead, count, step: usual(ahead, count, step) if step != 2 else usual(ahead, 2 * count - 1, 1)),
-    instead("cast_real_parts", "LANG-08.2-01", "casts the real parts of complex numbers when lowered",
+    instead("LANG-08.2-01", "cast_real_parts", "casts the real parts of complex numbers when lowered",
         "target_ir.lowering.scalars.ON_COMPLEX", scalars.ON_COMPLEX | {"cast": lambda body, operation, x:
             CAST(body, operation, x.real if isinstance(x, Pair) else x)}),
     scalar("gelu_by_erf", "computes gelu by erf where tanh is asked for when lowered", "_call",
         lambda usual, body, operation, *operands:
         usual(body, replace(operation, approximate="none") if isinstance(operation, Gelu) else operation, *operands)),
-    instead("abs_of_floats", "LANG-08.2-01", "leaves integers negative that are lowered from abs",
+    instead("LANG-08.2-01", "abs_of_floats", "leaves integers negative that are lowered from abs",
         "target_ir.lowering.scalars.ON_SCALARS", scalars.ON_SCALARS | {"abs": lambda body, operation, x:
             (ABS(body, operation, x) if scalars.dtype_of(x).kind == "float" else x)}),
     scalar("int64_through_fp64", "rounds int64 twice on its way to fp32 when lowered", "_of_integer", through_fp64),
@@ -134,7 +134,7 @@ ELEMENTS = [
 ]  # fmt: skip
 
 GRADIENTS = [
-    instead("gradients_on_the_host", BLOCKS, "leaves gradients to the host", "schedule.lowering.without_gradients",
+    instead(BLOCKS, "gradients_on_the_host", "leaves gradients to the host", "schedule.lowering.without_gradients",
         lambda module: module),
     wrapped("LANG-08.2-01", "gradients_at_once", "adds the uses within a composite one by one",
         "schedule.lowering._flat", lambda usual, module, instruction:
@@ -148,16 +148,16 @@ def with_later_unknowns(usual, self, *, source, to, **request):
 
 
 SAMPLE = [
-    answers("LowersLaterUnknowns", "LANG-03.1-04", "lowers a program whose later dimension is unknown",
-        "language_lower", with_later_unknowns),
-    tiles("low_a", "LANG-13.1-06", "stages A in tiles of m = 64", m=64),
-    tiles("narrow_b", "LANG-13.1-09", "stages B in tiles of n = 64", n=64),
-    instead("other_fragments", "LANG-13.1-10", "multiplies fragments of 16x8x16", "tile.lowering.contractions.CHOSEN",
+    wrapped("LANG-03.1-04", "LowersLaterUnknowns", "lowers a program whose later dimension is unknown",
+        "adapter.ReferenceAdapter.language_lower", with_later_unknowns),
+    tiles("LANG-13.1-06", "low_a", "stages A in tiles of m = 64", m=64),
+    tiles("LANG-13.1-09", "narrow_b", "stages B in tiles of n = 64", n=64),
+    instead("LANG-13.1-10", "other_fragments", "multiplies fragments of 16x8x16", "tile.lowering.contractions.CHOSEN",
         (16, 8, 16)),
 ]  # fmt: skip
 
 
-def covering(name, clause, description, change):
+def covering(clause, name, description, change):
     """Return a violation with other blocks; `change` takes the extents of the grid, the kernel, shape and tile."""
 
     def of(usual, kernel, shape, tile, matrices):
@@ -175,12 +175,12 @@ def tail_of_rows(usual, self, row, column, room):
 
 
 NESTS = [
-    covering("no_last_blocks", BLOCKS, "leaves out the tiles at the ends",
+    covering(BLOCKS, "no_last_blocks", "leaves out the tiles at the ends",
         lambda grid, kernel, shape, tile: (max(shape[1] // tile[1], 1), max(shape[0] // tile[0], 1), grid[2])),
-    covering("no_last_rows_of_maps", "LANG-08.2-01", "leaves out the rows of elements at the end",
+    covering("LANG-08.2-01", "no_last_rows_of_maps", "leaves out the rows of elements at the end",
         lambda grid, kernel, shape, tile:
         (grid[0], max(shape[0] // tile[0], 1), grid[2]) if kernel.nest.kind == "map" else grid),
-    covering("one_more", BLOCKS, "has a block too many", lambda grid, *others: (grid[0] + 1, *grid[1:])),
+    covering(BLOCKS, "one_more", "has a block too many", lambda grid, *others: (grid[0] + 1, *grid[1:])),
 ]  # fmt: skip
 
 

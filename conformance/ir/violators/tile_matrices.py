@@ -26,7 +26,7 @@ def multiplies(name, description, product):
         block.whole_warps("mma.sync")
         return product(a, b, self.accum, c)
 
-    return instead(name, MMA, description, "tile.fragments.MmaSync.run", run)
+    return instead(MMA, name, description, "tile.fragments.MmaSync.run", run)
 
 
 def canonical(a, b, accum, c):
@@ -58,7 +58,7 @@ PRODUCTS = [
 ]  # fmt: skip
 
 
-def loads(name, clause, description, **fields):
+def loads(clause, name, description, **fields):
     """Return a violation with other attributes of ldmatrix; each is a function of the operation."""
 
     def run(usual, self, *operands):
@@ -102,14 +102,14 @@ def next_matrix(usual, block, memory, corners, warps, shape, stride):
 OF_EIGHT = around(lambda usual, block, memory, corners, alignment: usual(block, memory, corners, 8))
 
 READING = [
-    loads("always_transposed", LOADING, "transposes always", transpose=lambda self: True),
+    loads(LOADING, "always_transposed", "transposes always", transpose=lambda self: True),
     wrapped(LOADING, "corner_transposed", "transposes the corner too", "tile.fragments.LoadMatrix.run",
         lambda usual, self, block, memory, *indices:
         usual(self, block, memory, *(indices[::-1] if self.transpose else indices))),
-    loads("no_stride", LOADING, "takes rows to be as long as those in memory",
+    loads(LOADING, "no_stride", "takes rows to be as long as those in memory",
         stride=lambda self: self.memory.shape[-1]),
-    instead("of_eight", ALIGNED, "aligns matrices to 8 bytes", "tile.fragments.require_aligned", OF_EIGHT),
-    instead("tiles_of_eight", "LANG-16-06", "aligns matrices in shared memory to 8 bytes",
+    instead(ALIGNED, "of_eight", "aligns matrices to 8 bytes", "tile.fragments.require_aligned", OF_EIGHT),
+    instead("LANG-16-06", "tiles_of_eight", "aligns matrices in shared memory to 8 bytes",
         "tile.fragments.require_aligned", OF_EIGHT),
     replaced(MMA, "runs matrix instructions for part of a warp", make, ("kernel_machine.block.BlockState.whole_warps",
             lambda self, what: np.arange(self.warps) if self.mask is None else np.unique(self.active // self.warp)),

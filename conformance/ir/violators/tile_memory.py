@@ -65,7 +65,7 @@ def one_for_all(usual, self, block, memory, *indices):
     return Array(found.dtype, np.broadcast_to(found.values[block.active[0]], found.values.shape))
 
 
-def indexed(name, clause, description, change):
+def indexed(clause, name, description, change):
     """Return a violation that finds elements at other indices; `change` takes the memory, an index and its extent."""
 
     def offsets(usual, self, memory, indices):
@@ -77,12 +77,12 @@ def indexed(name, clause, description, change):
 
 
 MEMORY = [
-    indexed("off_by_one_shared", SHARED, "is off by one at the end of shared memory", lambda memory, index, extent:
+    indexed(SHARED, "off_by_one_shared", "is off by one at the end of shared memory", lambda memory, index, extent:
         np.where((index == extent) & isinstance(memory, SharedStorage), extent - 1, index)),
-    indexed("from_the_end", SPACES, "counts a negative index from the end",
+    indexed(SPACES, "from_the_end", "counts a negative index from the end",
         lambda memory, index, extent: np.where(index < 0, index + extent, index)),
-    instead("unwritten_results", SPACES, "hands back buffers that it never filled",
+    instead(SPACES, "unwritten_results", "hands back buffers that it never filled",
         "kernel_machine.storage.GlobalStorage.require_written", kept),
-    instead("kept_for_the_next", SHARED, "keeps shared memory from block to block",
+    instead(SHARED, "kept_for_the_next", "keeps shared memory from block to block",
         "kernel_machine.storage.SharedStorage.clear", kept),
 ]  # fmt: skip

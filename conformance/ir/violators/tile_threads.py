@@ -89,12 +89,12 @@ def last_of_the_blocks(usual, self, at, mine):
 
 
 THREADS = [
-    instead("dropped_barrier", BARRIER, "drops barriers", "kernel_machine.block.BlockState.barrier",
+    instead(BARRIER, "dropped_barrier", "drops barriers", "kernel_machine.block.BlockState.barrier",
         lambda self: self.copies.barrier()),
     replaced(SCOPE, "takes lanes of a warp to be in step", make, *unseen(Race, unless=in_two_warps), name="in_step"),
-    instead("axes_turned", "LANG-08.1-07", "counts blocks along z for x", "tile.operations.AlongAxis.position",
+    instead("LANG-08.1-07", "axes_turned", "counts blocks along z for x", "tile.operations.AlongAxis.position",
         property(lambda self: "zyx".index(self.axis))),
-    instead("lanes_of_32", SHUFFLE, "has 32 lanes in every warp", "tile.operations.LaneId.run",
+    instead(SHUFFLE, "lanes_of_32", "has 32 lanes in every warp", "tile.operations.LaneId.run",
         lambda self, block: Array(self.results()[0].dtype, (block.every_lane % 32).astype(np.int32))),
 ]  # fmt: skip
 
@@ -106,7 +106,7 @@ def shuffles(name, description, source):
         sources = source(block.every_lane % block.warp, self.delta, block.warp)
         return Array(value.dtype, exchange.exchanged(block, value.values, sources, self.mask))
 
-    return instead(name, SHUFFLE, description, "tile.operations.ShuffleSync.run", run)
+    return instead(SHUFFLE, name, description, "tile.operations.ShuffleSync.run", run)
 
 
 SHUFFLING = [
@@ -138,11 +138,11 @@ def off_by_one(usual, self, memory, offsets, count=1):
 
 COPYING_OTHERWISE = [
     replaced(COPY, "does not see that copied bytes are touched early", make, *unseen(EarlyRead), name="early_unseen"),
-    instead("waits_for_none", COPY, "finishes what no group holds by a wait", "kernel_machine.block.PendingCopies.wait",
+    instead(COPY, "waits_for_none", "finishes what no group holds by a wait", "kernel_machine.block.PendingCopies.wait",
         lambda self, block, pending: self._finish(lambda copy: copy.groups >= 0)),
-    instead("misaligned", COPY, "copies from and to any place", "kernel_machine.block.BlockState.require_aligned",
+    instead(COPY, "misaligned", "copies from and to any place", "kernel_machine.block.BlockState.require_aligned",
         nothing),
-    instead("copy_alignment", "LANG-11-14", "does not see that a copy is misaligned",
+    instead("LANG-11-14", "copy_alignment", "does not see that a copy is misaligned",
         "kernel_machine.block.BlockState.require_aligned", nothing),
 ]  # fmt: skip
 
@@ -208,6 +208,6 @@ CONTROL = [
     wrapped(BLOCKS, "no_step", "does not see that a step is 0", "tile.operations.For.run",
         lambda usual, self, block, start, stop, step, *carried:
         usual(self, block, start, stop, step, *carried) if step.values[block.active][0] else carried),
-    instead("one_zero", BLOCKS, "takes the constant -0.0 for an earlier 0.0", "kernel_machine.lockstep.identity",
+    instead(BLOCKS, "one_zero", "takes the constant -0.0 for an earlier 0.0", "kernel_machine.lockstep.identity",
         lambda constant: constant),
 ]  # fmt: skip

@@ -7,10 +7,10 @@ from tessera_conformance.protocol import Diagnostic
 from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
 
-from .changes import answers, around
+from .changes import around, wrapped
 
 
-def overlooks(name, clause, description, pattern):
+def overlooks(clause, name, description, pattern):
     """Return a violation that overlooks mistakes whose first diagnostic matches the pattern."""
 
     def verify(usual, self, **request):
@@ -21,17 +21,17 @@ def overlooks(name, clause, description, pattern):
                 raise
             return {"warnings": []}
 
-    return answers(name, clause, f"does not see {description}", "language_verify_ir", verify)
+    return wrapped(clause, name, f"does not see {description}", "adapter.ReferenceAdapter.language_verify_ir", verify)
 
 
-def _reading(name, clause, description, read):
+def _reading(clause, name, description, read):
     """Return a violation that verifies and executes what `read` makes of a text."""
     change = around(lambda usual, self, *, text, **request: usual(self, text=read(text), **request))
     places = [(f"adapter.ReferenceAdapter.language_{method}", change) for method in ("verify_ir", "execute_ir")]
     return replaced(clause, description, make, *places, name=name)
 
 
-def turns_down(name, clause, description, pattern, category="syntax"):
+def turns_down(clause, name, description, pattern, category="syntax"):
     """Return a violation that refuses a legal form."""
 
     def read(text):
@@ -40,9 +40,9 @@ def turns_down(name, clause, description, pattern, category="syntax"):
             raise Refusal(category, phase, message, [Diagnostic(category, message, line=1)])
         return text
 
-    return _reading(name, clause, f"refuses {description}", read)
+    return _reading(clause, name, f"refuses {description}", read)
 
 
-def misreads(name, clause, description, pattern, replacement):
+def misreads(clause, name, description, pattern, replacement):
     """Return a violation that reads one text as another."""
-    return _reading(name, clause, description, lambda text: re.sub(pattern, replacement, text))
+    return _reading(clause, name, description, lambda text: re.sub(pattern, replacement, text))

@@ -1,6 +1,6 @@
 """Front ends that accept or refuse the worked examples differently (language spec, section 13)."""
 
-from .changes import answers
+from .changes import wrapped
 from .language_syntax import refuses, rewrites
 
 
@@ -13,11 +13,12 @@ def twice(usual, self, **request):
 
 
 EXAMPLES = [
-    rewrites("rounded_extents", "LANG-13.1-01", "rounds an extent up to a multiple of four", r"\b1023x", "1024x"),
-    rewrites("product_as_declared", "LANG-13.1-02", "gives a product the type that its variable declares",
+    rewrites("LANG-13.1-01", "rounded_extents", "rounds an extent up to a multiple of four", r"\b1023x", "1024x"),
+    rewrites("LANG-13.1-02", "product_as_declared", "gives a product the type that its variable declares",
         r"let C: tensor<1024x1024xfp32>", "let C: tensor<1024x1024xbf16>"),
-    rewrites("shape_with_commas", "LANG-13.2-02", "takes a comma between dimensions", r"(tensor<\?),", r"\1x"),
-    refuses("results_annotated", "LANG-13.2-04", "wants the result annotated", r"func \w+\([^)]*\) \{\s*\w", "types"),
-    rewrites("unknown_is_named", "LANG-13.2-05", "takes ? for the dimension beside it", r"<\?x([A-Z])x", r"<\1x\1x"),
-    answers("TwoProducts", "LANG-13.1-03", "computes a product twice", "language_lower", twice),
+    rewrites("LANG-13.2-02", "shape_with_commas", "takes a comma between dimensions", r"(tensor<\?),", r"\1x"),
+    refuses("LANG-13.2-04", "results_annotated", "wants the result annotated", r"func \w+\([^)]*\) \{\s*\w", "types"),
+    rewrites("LANG-13.2-05", "unknown_is_named", "takes ? for the dimension beside it", r"<\?x([A-Z])x", r"<\1x\1x"),
+    wrapped("LANG-13.1-03", "TwoProducts", "computes a product twice", "adapter.ReferenceAdapter.language_lower",
+        twice),
 ]  # fmt: skip

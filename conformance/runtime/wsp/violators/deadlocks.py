@@ -107,7 +107,7 @@ def with_outer(usual, self, process):
         outer.held.clear()
 
 
-three_levels = instead("", "WSP-03.4.3-01", "scopes hold on three levels", "wsp.run.Processes.begin_scope",
+three_levels = instead("WSP-03.4.3-01", "", "scopes hold on three levels", "wsp.run.Processes.begin_scope",
     lambda self, process: ScopeState(open=len(process.scopes) < 3))  # fmt: skip
 
 
