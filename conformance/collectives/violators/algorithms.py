@@ -124,14 +124,8 @@ VIOLATIONS = [
         Around(lambda usual: {name: make for name, make in usual.items() if name != "hierarchical"}))),
     changed("LANG-09-04", "shapes_may_differ", "lets ranks bring other shapes",
         ("collectives.operations._require_fit", nothing)),
-]  # fmt: skip
-
-MANY = [
     combining("LANG-09-05", "canonical_from_32", "combines canonically among 32 ranks or more",
         lambda usual, used, op, level, *given: usual(used, op, "strict" if used.ranks >= 32 else level, *given)),
-]  # fmt: skip
-
-AUTO = [
     choosing("COLL-01-03", "auto_is_ring", "runs by a ring for auto", lambda *arguments: "ring"),
     choosing("COLL-03.2-04", "auto_unknown", "does not know auto", lambda *arguments: "auto"),
 ]  # fmt: skip

@@ -65,24 +65,10 @@ ADAPTATION = [
     )
 ]  # fmt: skip
 
-FIXED = [
-    percentiles("COLL-05.3-02", "slowest", "bridges the slowest measurement",
-        lambda usual, values, percent: max(values) if percent == 90 else usual(values, percent)),
-    percentiles("COLL-05.3-01", "least", "takes the least for the median",
-        lambda usual, values, percent: min(values) if percent == 50 else usual(values, percent)),
-]  # fmt: skip
-
 
 # Pinning
 
 stable = at("collectives.selection.Autotuner._stable")
-
-PINNING = [
-    stable("COLL-05.3-03", "always_stable", "takes all measurements for stable",
-        lambda usual, self: len(self._window) == selection.WINDOW),
-    stable("COLL-05.3-03", "equal_alone", "pins after equal measurements alone",
-        lambda usual, self: len(self._window) == selection.WINDOW and len(set(self._window)) == 1),
-]  # fmt: skip
 
 
 # Autotuning as a whole
@@ -97,7 +83,15 @@ def drifting(usual, measurements, *given):
     return usual([Measurement(one.bytes, one.latency + more, one.picoseconds + more) for one, more in later], *given)
 
 
-AUTOTUNER = [
+VIOLATIONS = [
+    percentiles("COLL-05.3-02", "slowest", "bridges the slowest measurement",
+        lambda usual, values, percent: max(values) if percent == 90 else usual(values, percent)),
+    percentiles("COLL-05.3-01", "least", "takes the least for the median",
+        lambda usual, values, percent: min(values) if percent == 50 else usual(values, percent)),
+    stable("COLL-05.3-03", "always_stable", "takes all measurements for stable",
+        lambda usual, self: len(self._window) == selection.WINDOW),
+    stable("COLL-05.3-03", "equal_alone", "pins after equal measurements alone",
+        lambda usual, self: len(self._window) == selection.WINDOW and len(set(self._window)) == 1),
     tuning("COLL-08-18", "nothing_tuned", "keeps the knobs as given",
         lambda usual, measurements, knobs, limits: [Step(knobs, True) for _ in usual(measurements, knobs, limits)]),
     tuning("COLL-08-18", "drifts", "depends on earlier runs", drifting),

@@ -19,37 +19,12 @@ def tail_first(found):
     return [replace(chunk, first=sum(counts[:i]), count=counts[i]) for i, chunk in enumerate(found)]
 
 
-ELEMENTS = [
-    sliced("COLL-02.3-01", "tail_first", "puts the short chunk first", tail_first),
-    sliced("COLL-08-09", "padded_tail", "makes the last chunk as long as the others",
-        lambda found: [replace(chunk, count=found[0].count) for chunk in found]),
-    sliced("COLL-08-09", "one_chunk", "does not slice",
-        lambda found: [Chunk(0, sum(chunk.count * chunk.runs for chunk in found), 1, 1)] if found else []),
-    sliced("COLL-08-09", "empty_chunk", "gives an empty tensor a chunk", lambda found: found or [Chunk(0, 1, 1, 1)]),
-    asked("COLL-02.3-01", "ElementsForBytes", "counts a chunk in elements", "chunks",
-        lambda given: given | {"dtype": "int8"}),
-]  # fmt: skip
-
-
 # Boundaries, rows and columns
 
 
 def first_axis(usual, function, shape, dtype, size, tile):
     rows = size.measure == "rows" and len(shape) > 2
     return usual(function, [shape[0], prod(shape[1:])] if rows else shape, dtype, size, tile)
-
-
-BOUNDARIES = [
-    stepped("COLL-02.3-03", "one_tile", "sends tile by tile",
-        lambda usual, amount, tile: tile if tile > 1 else max(amount, 1)),
-    measured("COLL-02.3-03", "swapped_tile", "takes rows for columns of a tile",
-        lambda usual, *given: usual(*given[:4], given[4][::-1])),
-    measured("COLL-02.3-03", "tile_of_one_row", "looks at the columns of a tile alone",
-        lambda usual, *given: usual(*given[:4], (1, given[4][1]))),
-    measured("COLL-02.3-02", "rows_of_first_axis", "takes the first axis alone for rows", first_axis),
-    sliced("COLL-02.3-02", "packed_columns", "takes columns for consecutive elements",
-        lambda found: [replace(chunk, stride=chunk.count) for chunk in found]),
-]  # fmt: skip
 
 
 # Sizes as they are written
@@ -67,7 +42,24 @@ def rows_first(usual, function, chunk, size):
     return usual(function, {"rows": chunk["rows"]}) if rows else usual(function, chunk, size)
 
 
-SIZES = [
+VIOLATIONS = [
+    sliced("COLL-02.3-01", "tail_first", "puts the short chunk first", tail_first),
+    sliced("COLL-08-09", "padded_tail", "makes the last chunk as long as the others",
+        lambda found: [replace(chunk, count=found[0].count) for chunk in found]),
+    sliced("COLL-08-09", "one_chunk", "does not slice",
+        lambda found: [Chunk(0, sum(chunk.count * chunk.runs for chunk in found), 1, 1)] if found else []),
+    sliced("COLL-08-09", "empty_chunk", "gives an empty tensor a chunk", lambda found: found or [Chunk(0, 1, 1, 1)]),
+    asked("COLL-02.3-01", "ElementsForBytes", "counts a chunk in elements", "chunks",
+        lambda given: given | {"dtype": "int8"}),
+    stepped("COLL-02.3-03", "one_tile", "sends tile by tile",
+        lambda usual, amount, tile: tile if tile > 1 else max(amount, 1)),
+    measured("COLL-02.3-03", "swapped_tile", "takes rows for columns of a tile",
+        lambda usual, *given: usual(*given[:4], given[4][::-1])),
+    measured("COLL-02.3-03", "tile_of_one_row", "looks at the columns of a tile alone",
+        lambda usual, *given: usual(*given[:4], (1, given[4][1]))),
+    measured("COLL-02.3-02", "rows_of_first_axis", "takes the first axis alone for rows", first_axis),
+    sliced("COLL-02.3-02", "packed_columns", "takes columns for consecutive elements",
+        lambda found: [replace(chunk, stride=chunk.count) for chunk in found]),
     *(
         updated("collectives.compression.UNITS", "COLL-02.3-07", name, description, **unit)
         for name, description, unit in (

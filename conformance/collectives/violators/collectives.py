@@ -98,29 +98,11 @@ ORDERS = [
     ("mean", "gives the mean", lambda buffers: reductions.mean(stacked(buffers), 0)),
 ]  # fmt: skip
 
-COMBINED = [
-    *(combined("RT-13-01", name, description, combine) for name, description, combine in ORDERS),
-    *(combined("LANG-15-16", f"{name}_strict", text, combine) for name, text, combine in (ORDERS[0], ORDERS[5])),
-    *(combined("LANG-15-10", f"{name}_deterministic", text, combine) for name, text, combine in (ORDERS[1], ORDERS[4])),
-    combined("RT-06-04", "another_tree", "takes another tree though policies are deterministic", over(halving)),
-    combined("RT-13-01", "max_of_first_zeros", "takes the first zero for the largest",
-        lambda buffers: extreme(buffers, lambda a, b: (a >= b) | np.isnan(a)), "max"),
-    combined("RT-13-01", "min_of_last_zeros", "takes the last zero for the smallest",
-        lambda buffers: extreme(buffers, lambda a, b: (a < b) | np.isnan(a)), "min"),
-]  # fmt: skip
-
 
 def arrivals():
     """Return a sum over a ring that begins at another rank in each call."""
     calls = count(1)
     return lambda buffers: reductions.sum(stacked(buffers), 0, tree=Tree.ring(next(calls) % len(buffers)))
-
-
-ARRIVALS = [
-    combined("RT-04.7-03", "arrival_order", "adds ranks as they arrive under any policy", arrivals()),
-    combined("RT-06-03", "arrival_order_on_every_run", "adds ranks as they arrive", arrivals()),
-    combined("RT-06-04", "another_tree_on_every_run", "takes another tree each time", arrivals()),
-]
 
 
 # On the wire
@@ -144,16 +126,6 @@ def partial_sums(usual, given):
     (first, _) = usual(**given | {"inputs": inputs[:2]})["outputs"]
     outputs = usual(**given | {"inputs": [first, *inputs[2:]]})["outputs"]
     return {"outputs": [outputs[0], *outputs]}
-
-
-WIRE = [
-    of_method("RT-13-09", "LossyWireAccepted", "accepts a lossy wire under a deterministic policy", "all_reduce",
-        lambda usual, given: usual(**over_wire(given.pop("wire", None), given))),
-    of_method("RT-13-09", "LossyWireUnasked", "quantizes fp32 to bf16 on the wire unasked", "all_reduce",
-        lambda usual, given: usual(**over_wire("bf16", given))),
-    of_method("RT-13-09", "PartialSumsOnTheWire", "rounds the sum of the first two ranks to the wire", "all_reduce",
-        partial_sums),
-]  # fmt: skip
 
 
 # Contributions of the ranks
@@ -206,7 +178,24 @@ def types(buffers, descriptors):
     return [(buffer.dtype, buffer.shape) for buffer in buffers]
 
 
-MISMATCHES = [
+VIOLATIONS = [
+    *(combined("RT-13-01", name, description, combine) for name, description, combine in ORDERS),
+    *(combined("LANG-15-16", f"{name}_strict", text, combine) for name, text, combine in (ORDERS[0], ORDERS[5])),
+    *(combined("LANG-15-10", f"{name}_deterministic", text, combine) for name, text, combine in (ORDERS[1], ORDERS[4])),
+    combined("RT-06-04", "another_tree", "takes another tree though policies are deterministic", over(halving)),
+    combined("RT-13-01", "max_of_first_zeros", "takes the first zero for the largest",
+        lambda buffers: extreme(buffers, lambda a, b: (a >= b) | np.isnan(a)), "max"),
+    combined("RT-13-01", "min_of_last_zeros", "takes the last zero for the smallest",
+        lambda buffers: extreme(buffers, lambda a, b: (a < b) | np.isnan(a)), "min"),
+    combined("RT-04.7-03", "arrival_order", "adds ranks as they arrive under any policy", arrivals()),
+    combined("RT-06-03", "arrival_order_on_every_run", "adds ranks as they arrive", arrivals()),
+    combined("RT-06-04", "another_tree_on_every_run", "takes another tree each time", arrivals()),
+    of_method("RT-13-09", "LossyWireAccepted", "accepts a lossy wire under a deterministic policy", "all_reduce",
+        lambda usual, given: usual(**over_wire(given.pop("wire", None), given))),
+    of_method("RT-13-09", "LossyWireUnasked", "quantizes fp32 to bf16 on the wire unasked", "all_reduce",
+        lambda usual, given: usual(**over_wire("bf16", given))),
+    of_method("RT-13-09", "PartialSumsOnTheWire", "rounds the sum of the first two ranks to the wire", "all_reduce",
+        partial_sums),
     agreeing("RT-11-08", "seeds_not_compared", "completes though seeds differ", like_the_first("seed")),
     agreeing("RT-11-08", "streams_not_compared", "completes though streams differ", like_the_first("stream")),
     agreeing("RT-11-08", "orders_not_compared", "completes though orders differ", like_the_first("reduction_order")),

@@ -67,18 +67,6 @@ WIRES = [
 
 # Attributes
 
-READINGS = [
-    read("COLL-02.5-01", "any_wire", "takes an unknown wire for bf16",
-        lambda usual, function, dtype, *others: usual(
-            function, dtype if dtype in compression.WIRES else "bf16", *others)),
-    read("COLL-02.5-02", "any_scheme", "takes an unknown scheme for none",
-        lambda usual, function, dtype, qscheme=None, block=None: usual(
-            function, dtype, *((qscheme, block) if qscheme == "blockwise" else ()))),
-    read("COLL-02.5-02", "any_block", "takes an impossible block for one element",
-        lambda usual, function, dtype, qscheme=None, block=None: usual(
-            function, dtype, qscheme, max(block, 1) if type(block) is int else block)),
-]  # fmt: skip
-
 
 # Blocks
 
@@ -117,7 +105,16 @@ def unscaled_integers(usual, function, x, given):
     return Compressed(payload, None, cast(payload, x.dtype))
 
 
-BLOCKS = [
+VIOLATIONS = [
+    read("COLL-02.5-01", "any_wire", "takes an unknown wire for bf16",
+        lambda usual, function, dtype, *others: usual(
+            function, dtype if dtype in compression.WIRES else "bf16", *others)),
+    read("COLL-02.5-02", "any_scheme", "takes an unknown scheme for none",
+        lambda usual, function, dtype, qscheme=None, block=None: usual(
+            function, dtype, *((qscheme, block) if qscheme == "blockwise" else ()))),
+    read("COLL-02.5-02", "any_block", "takes an impossible block for one element",
+        lambda usual, function, dtype, qscheme=None, block=None: usual(
+            function, dtype, qscheme, max(block, 1) if type(block) is int else block)),
     at("numerics.quantization.quantize")("COLL-06-06", "one_scale",
         "takes the maximum of the tensor for that of the block", of_the_tensor),
     scaled("COLL-06-06", "scale_of_zero", "sends a scale of 0 for a block of small numbers", lambda usual, *given: (

@@ -30,17 +30,6 @@ ATTRIBUTES = [
     ("09.2-02", "chunk"), ("02.3-07", "chunk"), ("03.2-04", "algo"), ("03.2-05", "path"),
 ]  # fmt: skip
 
-PRINTED = [
-    printed("COLL-08-06", "broadcast_priority", "prints no priority of a broadcast",
-        lambda text: re.sub(r'("tessera\.collective\.broadcast"[^\n]*?), priority = 3', r"\1", text)),
-    *(
-        printing(f"{name}_dropped_{index}", rf"{name} = (?:\"[^\"]*\"|!tessera[^>]*>|[^,}}]+)", f"COLL-{clause}")
-        for index, (clause, name) in enumerate(ATTRIBUTES)
-    ),
-    printing("chunk_in_kib", r"chunk = 1MiB", "COLL-08-01", "chunk = 1KiB"),
-    printing("overlap_always", r"overlap = false", "COLL-08-07", "overlap = true"),
-]  # fmt: skip
-
 
 # Values of attributes
 
@@ -55,7 +44,29 @@ WITHOUT = [
 ]  # fmt: skip
 known = at("graph.futures.require_known")
 
-VALUES = [
+
+# Types
+
+
+def is_float_tensor(value):
+    found = dtype_of(value.type)
+    return found is not None and found.kind == "float"
+
+
+def takes_tensors(usual, self):
+    plain = isinstance(self, Await) and not isinstance(self.future, Future)
+    return (self.future,) if plain else usual(self)
+
+
+VIOLATIONS = [
+    printed("COLL-08-06", "broadcast_priority", "prints no priority of a broadcast",
+        lambda text: re.sub(r'("tessera\.collective\.broadcast"[^\n]*?), priority = 3', r"\1", text)),
+    *(
+        printing(f"{name}_dropped_{index}", rf"{name} = (?:\"[^\"]*\"|!tessera[^>]*>|[^,}}]+)", f"COLL-{clause}")
+        for index, (clause, name) in enumerate(ATTRIBUTES)
+    ),
+    printing("chunk_in_kib", r"chunk = 1MiB", "COLL-08-01", "chunk = 1KiB"),
+    printing("overlap_always", r"overlap = false", "COLL-08-07", "overlap = true"),
     changed("COLL-03.2-04", "any_all_to_all", "reads any algorithm of all_to_all",
         ("graph.futures.ALL_TO_ALL_ALGORITHMS", futures.ALGORITHMS)),
     *(
@@ -78,29 +89,9 @@ VALUES = [
             ("COLL-02.3-07", {"KiB": 1000}),
         )
     ),
-]  # fmt: skip
-
-OPERATOR = [
     at("graph.futures.IssueAllReduce.__init__")("COLL-02.3-06", "largest_by_default",
         "takes the largest where no op is given",
         lambda usual, self, *given, **named: usual(self, *given, **{"op": "max", **named})),
-]  # fmt: skip
-
-
-# Types
-
-
-def is_float_tensor(value):
-    found = dtype_of(value.type)
-    return found is not None and found.kind == "float"
-
-
-def takes_tensors(usual, self):
-    plain = isinstance(self, Await) and not isinstance(self.future, Future)
-    return (self.future,) if plain else usual(self)
-
-
-TYPES = [
     changed("COLL-02.1-01", "no_futures_in_calls", "passes no future to a function",
         ("graph.control.Call.takes_futures", False)),
     result_of("graph.futures.FutureCollective.infer")("COLL-08-15", "no_future", "yields no future",

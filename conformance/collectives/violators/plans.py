@@ -22,14 +22,6 @@ def tiles_of_all_reduce(usual, operation, tile):
     return max(1, chunk // unit) * unit // size
 
 
-CHUNKS = [
-    result_of("collectives.planner.ranges")("COLL-08-09", "backwards", "begins with the last chunk",
-        lambda found: reversed(list(found))),
-    at("collectives.planner.chunk_elements")("COLL-02.3-03", "tiles_of_all_reduce", "cuts an all-reduce alone at tiles",
-        tiles_of_all_reduce),
-]  # fmt: skip
-
-
 # Awaits
 
 
@@ -75,25 +67,6 @@ def with_inner(instruction):
 
 issuing, awaiting = at("collectives.planner._Emitter._issue"), at("collectives.planner._Emitter._await")
 
-AWAITS = [
-    issuing("COLL-02.1-02", "waits_where_it_issues", "awaits where it issues", at_the_issue),
-    issuing("COLL-09.1-03", "before_the_next_tile", "awaits where it issues", at_the_issue),
-    awaiting("COLL-08-10", "all_at_once", "awaits everything at the first use", all_at_once),
-    *(
-        issuing("COLL-08-10", f"{kind}_{name}", description, partial(change, of=kind))
-        for name, description, change in (
-            ("at_once", "awaits where it issues", at_the_issue),
-            ("behind_all", "awaits all before it", behind_all),
-        )
-        for kind in ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
-    ),
-    at("collectives.planner._Emitter.units")("COLL-08-10", "dropped_awaits_stay", "awaits what nobody uses",
-        at_the_end_too),
-    awaiting("COLL-02.1-02", "first_chunk", "waits for the first chunk", one_chunk),
-    changed("COLL-08-10", "inner_operands", "lists values of a branch as its operands",
-        ("collectives.planner._used", with_inner)),
-]  # fmt: skip
-
 
 # Buffers
 
@@ -132,30 +105,6 @@ def fuse_late(usual, program, tile):
 
 keyed = result_of("collectives.planner._key")
 
-FUSION = [
-    *(
-        keyed("COLL-02.4-01", f"any_{name}", f"joins {joined}",
-              lambda key, member=member: key and tuple(part for part in key if member not in part))
-        for name, member, joined in (
-            ("op", "op", "sums and maxima"),
-            ("root", "root", "broadcasts of different roots"),
-            ("wire", "dtype", "what travels over different wires"),
-            ("algo", "algo", "collectives of any algo"),
-            ("path", "path", "collectives of any path"),
-        )
-    ),
-    keyed("COLL-02.4-01", "any_ranks", "joins collectives of other groups", lambda key: key and (*key[:2], *key[4:])),
-    keyed("COLL-02.4-01", "any_dtype", "joins tensors of different dtypes", lambda key: key and (key[0], *key[2:])),
-    at("collectives.planner._key")("COLL-02.4-01", "large_ends", "joins nothing across a large tensor",
-        lambda usual, step, tile: usual(
-            replace(step, operation=replace(step.operation, x=replace(step.operation.x, shape=()))), tile)),
-    changed("COLL-02.4-01", "any_size", "joins more than a chunk",
-        ("collectives.planner._fits", lambda *arguments: True)),
-    changed("COLL-02.4-01", "parts_joined", "joins collectives of parts",
-        ("collectives.planner.ELEMENTWISE", (FutureCollective,))),
-    at("collectives.planner.fuse")("COLL-02.4-01", "after_a_use", "joins what is used before", fuse_late),
-]  # fmt: skip
-
 
 # Folding
 
@@ -177,7 +126,48 @@ def before_backwards(usual, program):
 
 OTHERS = (PointToPoint, futures.IssueReduceScatter, futures.IssueAllGather, futures.IssueBroadcast)
 
-FOLDING = [
+VIOLATIONS = [
+    result_of("collectives.planner.ranges")("COLL-08-09", "backwards", "begins with the last chunk",
+        lambda found: reversed(list(found))),
+    at("collectives.planner.chunk_elements")("COLL-02.3-03", "tiles_of_all_reduce", "cuts an all-reduce alone at tiles",
+        tiles_of_all_reduce),
+    issuing("COLL-02.1-02", "waits_where_it_issues", "awaits where it issues", at_the_issue),
+    issuing("COLL-09.1-03", "before_the_next_tile", "awaits where it issues", at_the_issue),
+    awaiting("COLL-08-10", "all_at_once", "awaits everything at the first use", all_at_once),
+    *(
+        issuing("COLL-08-10", f"{kind}_{name}", description, partial(change, of=kind))
+        for name, description, change in (
+            ("at_once", "awaits where it issues", at_the_issue),
+            ("behind_all", "awaits all before it", behind_all),
+        )
+        for kind in ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
+    ),
+    at("collectives.planner._Emitter.units")("COLL-08-10", "dropped_awaits_stay", "awaits what nobody uses",
+        at_the_end_too),
+    awaiting("COLL-02.1-02", "first_chunk", "waits for the first chunk", one_chunk),
+    changed("COLL-08-10", "inner_operands", "lists values of a branch as its operands",
+        ("collectives.planner._used", with_inner)),
+    *(
+        keyed("COLL-02.4-01", f"any_{name}", f"joins {joined}",
+              lambda key, member=member: key and tuple(part for part in key if member not in part))
+        for name, member, joined in (
+            ("op", "op", "sums and maxima"),
+            ("root", "root", "broadcasts of different roots"),
+            ("wire", "dtype", "what travels over different wires"),
+            ("algo", "algo", "collectives of any algo"),
+            ("path", "path", "collectives of any path"),
+        )
+    ),
+    keyed("COLL-02.4-01", "any_ranks", "joins collectives of other groups", lambda key: key and (*key[:2], *key[4:])),
+    keyed("COLL-02.4-01", "any_dtype", "joins tensors of different dtypes", lambda key: key and (key[0], *key[2:])),
+    at("collectives.planner._key")("COLL-02.4-01", "large_ends", "joins nothing across a large tensor",
+        lambda usual, step, tile: usual(
+            replace(step, operation=replace(step.operation, x=replace(step.operation.x, shape=()))), tile)),
+    changed("COLL-02.4-01", "any_size", "joins more than a chunk",
+        ("collectives.planner._fits", lambda *arguments: True)),
+    changed("COLL-02.4-01", "parts_joined", "joins collectives of parts",
+        ("collectives.planner.ELEMENTWISE", (FutureCollective,))),
+    at("collectives.planner.fuse")("COLL-02.4-01", "after_a_use", "joins what is used before", fuse_late),
     *(
         changed(clause, f"all_reduce_alone_{clause[-2:]}", "folds beside an all-reduce alone",
                 ("collectives.planner.PointToPoint", OTHERS))

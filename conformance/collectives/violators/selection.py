@@ -44,7 +44,9 @@ def unended(usual, text, where):
     return usual(text if last.startswith(":") or ":" not in last else f"{text},:ring", where)
 
 
-SIZES = [
+parsing = at("collectives.selection.parse_table")
+
+VIOLATIONS = [
     by_table("COLL-01-03", "backwards", "takes ring for tiny messages", "16KiB:ring,1MiB:tree,:direct"),
     lenient("COLL-01-03", "any_ranks", "accepts more ranks than devices", "select", "ranks",
             lambda given: given | {"ranks": 2}),
@@ -54,16 +56,10 @@ SIZES = [
     by_table("COLL-03.1-04", "nothing_by_ring", "takes ring for no bytes", "0:ring,16KiB:direct,1MiB:tree,:ring"),
     answered("COLL-08-12", "never_default", "tells the table as a hint", "select",
         lambda answer: answer | {"source": answer["source"].replace("default", "hint")}),
-]  # fmt: skip
-
-NODES = [
     on_nodes("COLL-03.1-03", "two_nodes", "chooses hierarchical on two nodes alone",
              lambda counts: len(counts) == 2 and counts[0] == counts[1] > 1),
     on_nodes("COLL-03.1-03", "one_node", "chooses hierarchical on one node",
              lambda counts: len(set(counts)) == 1 and counts[0] > 1),
-]  # fmt: skip
-
-HINTS = [
     changed("COLL-03.2-04", "any_all_to_all", "selects any algorithm for all_to_all",
             ("collectives.selection.ALL_TO_ALL_ALGORITHMS", thresholds.ALGORITHMS)),
     asked("COLL-03.2-04", "autotuner_first", "lets the autotuner win over the hint", "select",
@@ -73,12 +69,6 @@ HINTS = [
     refusing("COLL-03.2-04", "nearest_not_told", "does not tell the nearest name", "select", "did you mean", silent),
     lenient("COLL-03.2-04", "unfit_hint_ignored", "passes over a hint that the ranks cannot follow", "select",
             "algorithm hierarchical", left_out("algorithm")),
-]  # fmt: skip
-
-
-parsing = at("collectives.selection.parse_table")
-
-ENVIRONMENT = [
     *(
         asked(clause, f"{name}_of_{one}", f"passes it over for {one}", "select",
               where(lambda given, one=one: given.get("collective") == one, left_out(member)))

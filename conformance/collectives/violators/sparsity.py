@@ -42,24 +42,6 @@ def of_any_dtype(usual, function, x, k):
     return usual(function, x if real else Array(DTYPES["fp64"], x.values.real.astype(np.float64)), k)
 
 
-CHOSEN = [
-    choosing("COLL-02.5-05", "least_integer_lost", "takes the magnitude of the least integer for negative",
-        lambda x: np.abs(x).tolist()),
-    choosing("COLL-02.5-05", "magnitudes_in_fp32", "compares magnitudes in fp32",
-        lambda x: np.abs(x.astype(np.float32)).tolist()),
-    sparse("COLL-02.5-05", "negative_k", "sends nothing where k is negative",
-        lambda usual, function, x, k: usual(function, x, max(k, 0))),
-    sparse("COLL-02.5-05", "nan_lost", "takes NaN for 0", without_nan),
-    sparse("COLL-02.5-05", "any_dtype", "takes truth values and complex numbers for real ones", of_any_dtype),
-    choosing("COLL-02.5-09", "by_size", "gives the largest element first",
-        lambda x: [abs(value) for value in x.tolist()], order=list),
-    reported("COLL-02.5-09", "int32_indices", "gives indices as int32",
-        lambda sent: replace(sent, indices=Array(DTYPES["int32"], sent.indices.values.astype(np.int32)))),
-    reported("COLL-02.5-09", "magnitudes_sent", "sends magnitudes",
-        lambda sent: replace(sent, values=Array(sent.values.dtype, np.abs(sent.values.values)))),
-]  # fmt: skip
-
-
 # The receiver's result of a message
 
 
@@ -98,7 +80,21 @@ def as_many_as_both(usual, function, *lists_and_shape):
 
 dense = at("adapter.collectives.densify")
 
-DENSE = [
+VIOLATIONS = [
+    choosing("COLL-02.5-05", "least_integer_lost", "takes the magnitude of the least integer for negative",
+        lambda x: np.abs(x).tolist()),
+    choosing("COLL-02.5-05", "magnitudes_in_fp32", "compares magnitudes in fp32",
+        lambda x: np.abs(x.astype(np.float32)).tolist()),
+    sparse("COLL-02.5-05", "negative_k", "sends nothing where k is negative",
+        lambda usual, function, x, k: usual(function, x, max(k, 0))),
+    sparse("COLL-02.5-05", "nan_lost", "takes NaN for 0", without_nan),
+    sparse("COLL-02.5-05", "any_dtype", "takes truth values and complex numbers for real ones", of_any_dtype),
+    choosing("COLL-02.5-09", "by_size", "gives the largest element first",
+        lambda x: [abs(value) for value in x.tolist()], order=list),
+    reported("COLL-02.5-09", "int32_indices", "gives indices as int32",
+        lambda sent: replace(sent, indices=Array(DTYPES["int32"], sent.indices.values.astype(np.int32)))),
+    reported("COLL-02.5-09", "magnitudes_sent", "sends magnitudes",
+        lambda sent: replace(sent, values=Array(sent.values.dtype, np.abs(sent.values.values)))),
     dense("COLL-02.5-09", "omitted_is_the_first", "puts the first value where no index points", with_the_first),
     dense("COLL-02.5-09", "duplicates_add_up", "adds up the values of one index, in any order", added),
     dense("COLL-02.5-09", "outside_passed_over", "passes over indices outside of the shape", within_the_shape),

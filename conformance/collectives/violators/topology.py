@@ -22,25 +22,6 @@ def with_bandwidth(given):
     return given | {"topology": json.dumps(document)}
 
 
-GRAPH = [
-    changed("COLL-03.3-01", "unreachable_accepted", "accepts a device that no links join to the others",
-            ("adapter.collectives.topology_of", lambda text: load(text) if text.startswith("{") else named(text))),
-    answered("COLL-03.3-01", "devices_lost", "has the first device alone", "topology", first_device),
-    answered("COLL-03.3-01", "credits_of_one", "gives every link one credit", "topology",
-             each("edges", lambda edge: {"credits": 1})),
-    answered("COLL-03.3-02", "hosts_as_gpus", "takes hosts for GPUs", "topology",
-             each("nodes", lambda node: {"kind": node["kind"].replace("host", "gpu")})),
-    answered("COLL-03.3-03", "bits_a_second", "tells bandwidths in bits", "topology",
-             each("edges", lambda edge: {"bandwidth": 8 * edge["bandwidth"]})),
-    lenient("COLL-03.3-03", "no_bandwidth", "accepts links without bandwidth", "topology", ".bandwidth",
-            with_bandwidth),
-    answered("COLL-03.3-06", "nanoseconds", "tells latencies in nanoseconds", "topology",
-             each("edges", lambda edge: {"latency": edge["latency"] // 1000})),
-    refusing("COLL-03.3-06", "nameless_latency", "does not name the link of negative latency", "topology", ".latency",
-             lambda rejected: Refusal(rejected.code, rejected.phase, rejected.message.split(" (link")[0])),
-]  # fmt: skip
-
-
 # Chunks
 
 
@@ -57,7 +38,22 @@ def checking(clause, name, description, most=min, room=lambda memory, inflight: 
     return at("adapter.collectives.check_chunks")(clause, name, description, check)
 
 
-CHUNKS = [
+VIOLATIONS = [
+    changed("COLL-03.3-01", "unreachable_accepted", "accepts a device that no links join to the others",
+            ("adapter.collectives.topology_of", lambda text: load(text) if text.startswith("{") else named(text))),
+    answered("COLL-03.3-01", "devices_lost", "has the first device alone", "topology", first_device),
+    answered("COLL-03.3-01", "credits_of_one", "gives every link one credit", "topology",
+             each("edges", lambda edge: {"credits": 1})),
+    answered("COLL-03.3-02", "hosts_as_gpus", "takes hosts for GPUs", "topology",
+             each("nodes", lambda node: {"kind": node["kind"].replace("host", "gpu")})),
+    answered("COLL-03.3-03", "bits_a_second", "tells bandwidths in bits", "topology",
+             each("edges", lambda edge: {"bandwidth": 8 * edge["bandwidth"]})),
+    lenient("COLL-03.3-03", "no_bandwidth", "accepts links without bandwidth", "topology", ".bandwidth",
+            with_bandwidth),
+    answered("COLL-03.3-06", "nanoseconds", "tells latencies in nanoseconds", "topology",
+             each("edges", lambda edge: {"latency": edge["latency"] // 1000})),
+    refusing("COLL-03.3-06", "nameless_latency", "does not name the link of negative latency", "topology", ".latency",
+             lambda rejected: Refusal(rejected.code, rejected.phase, rejected.message.split(" (link")[0])),
     checking("COLL-03.3-04", "rounded_up", "rounds the room up", room=lambda memory, inflight: -(-memory // inflight)),
     checking("COLL-03.3-05", "first_link", "takes the first link", most=lambda credits: credits[0]),
-]
+]  # fmt: skip

@@ -16,7 +16,7 @@ def first_cut_alone(usual, topology, source, target, path, down):
     return usual(topology, source, target, path, down if within else frozenset())
 
 
-POLICY = [
+VIOLATIONS = [
     changed("COLL-01-06", "network_everywhere", "takes the network between nodes",
         ("collectives.links.BETWEEN_NODES", ("network",))),
     refusing("COLL-01-06", "cut_off_unsupported", "tells what is cut off as unsupported", "route", "no way",
@@ -32,18 +32,12 @@ POLICY = [
     changed("COLL-03.2-03", "past_hosts", "takes RDMA through hosts", ("collectives.links._carrying",
         lambda topology, path: (link for link in topology.links if link.kind in (path, "pcie")))),
     at("collectives.links._way")("COLL-03.2-03", "cut_rdma_used", "uses RDMA that is cut", first_cut_alone),
-]  # fmt: skip
-
-ATTRIBUTE = [
     changed("COLL-03.2-05", "absent_path_falls_back", "falls back from a path that is not there",
             ("collectives.links._require_present", nothing)),
     refusing("COLL-03.2-05", "unknown_path_unsupported", "tells an unknown path as unsupported", "route", "path ",
              unsupported),
     lenient("COLL-03.2-05", "unknown_link_ignored", "ignores an unknown link that is down", "route", "link ",
             left_out("down")),
-]  # fmt: skip
-
-ENVIRONMENT = [
     changed("COLL-03.2-07", "misspelled_ignored", "ignores a misspelled variable",
             ("collectives.links.require_variables", nothing)),
     answered("COLL-03.2-07", "override_as_fallback", "tells an override as a fallback", "route",

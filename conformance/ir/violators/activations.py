@@ -23,14 +23,6 @@ def distributed(x, kind):
     return np.asarray((kind.carrier.type(0.5) * x) * (1 + tanh(inner, kind)))
 
 
-COMPOSITIONS = [
-    activation("tanh_for_exact", "answers gelu with its tanh form", "_gelu", activations._gelu_by_tanh),
-    activation("gelu_halved_last", "halves gelu last", "_gelu",
-        lambda x, kind: np.asarray(x * (1 + erf(x * activations._constants(kind)[0], kind)) / 2)),
-    activation("distributed_gelu", "multiplies the tanh form of gelu out", "_gelu_by_tanh", distributed),
-]  # fmt: skip
-
-
 def narrow_sigmoid(x, overflow="saturate"):
     if not x.dtype.is_narrow:
         return Array(x.dtype, activations._sigmoid(x.values, x.dtype))
@@ -44,7 +36,11 @@ def silu_by_quotient(x, overflow="saturate"):
     return Array(x.dtype, round_to(np.asarray(wide / (1 + exp(-wide, kind))), x.dtype, overflow))
 
 
-ROUNDED = [
+VIOLATIONS = [
+    activation("tanh_for_exact", "answers gelu with its tanh form", "_gelu", activations._gelu_by_tanh),
+    activation("gelu_halved_last", "halves gelu last", "_gelu",
+        lambda x, kind: np.asarray(x * (1 + erf(x * activations._constants(kind)[0], kind)) / 2)),
+    activation("distributed_gelu", "multiplies the tanh form of gelu out", "_gelu_by_tanh", distributed),
     activation("narrow_sigmoid", "rounds every step of sigmoid to a narrow type", "sigmoid", narrow_sigmoid),
     activation("silu_of_rounded", "rounds sigmoid before multiplying it for silu", "silu",
         lambda x, overflow="saturate":

@@ -132,7 +132,19 @@ def taken(operation, dy, value, bounds):
     return part if value.shape else part.summed_to(value)
 
 
-MOVEMENT = [
+def silent(operation, derivative, method, substitute):
+    """Return a violation with an operation whose gradients are silently zero, since it has none of its own."""
+    name = operation.replace("_", "")
+    description = f"has no {derivative} of {name}, and says nothing"
+    return another(f"no_{name}", description, operation, method, substitute, EACH)
+
+
+PRIMITIVE = """cast concat pad gather reshape broadcast layout_cast strided_slice transpose softmax prod mean logsumexp
+    pow gelu"""
+COMPOSITE = "layer_norm rms_norm batch_norm flash_attention dropout sgd adamw"
+"""Operations that others define."""
+
+MOVEMENT_AND_SILENT = [
     gives("reshaped_from_the_back", "takes three axes in reverse order", "reshape", lambda op, dy, y, x:
           (dy.shaped(x.shape[::-1]).transpose() if len(x.shape) == 3 else dy.shaped(x.shape),)),
     gives("select_by_tensors", "takes a scalar condition to hold", "select", lambda op, dy, y, condition, a, b:
@@ -161,22 +173,6 @@ MOVEMENT = [
                (dy, dy)),
     pulls_back("minimum_as_maximum", "takes the minimum for the maximum", "minimum", lambda dy, y, a, b:
                (dy.unless(b > a), dy.where(b > a))),
-]  # fmt: skip
-
-
-def silent(operation, derivative, method, substitute):
-    """Return a violation with an operation whose gradients are silently zero, since it has none of its own."""
-    name = operation.replace("_", "")
-    description = f"has no {derivative} of {name}, and says nothing"
-    return another(f"no_{name}", description, operation, method, substitute, EACH)
-
-
-PRIMITIVE = """cast concat pad gather reshape broadcast layout_cast strided_slice transpose softmax prod mean logsumexp
-    pow gelu"""
-COMPOSITE = "layer_norm rms_norm batch_norm flash_attention dropout sgd adamw"
-"""Operations that others define."""
-
-SILENT = [
     *(silent(name, "adjoint", "adjoint", lambda self, at, build: (None,) * len(at.operands))
         for name in PRIMITIVE.split()),
     *(silent(name, "derivative", "steps", around(off_tape)) for name in COMPOSITE.split()),

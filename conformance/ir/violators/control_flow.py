@@ -49,21 +49,6 @@ def last_two_exchanged(usual, self, condition, env):
     return exchanged((yield from usual(self, condition, env)), lambda result: (result.dtype, result.shape))
 
 
-IFS = [
-    shown("LANG-01-06", "nothing_leaves", "shows no results of operations with regions",
-        lambda operation: operation | ({"results": [], "result_types": []} if operation["regions"] else {})),
-    runs("LANG-02-08", "shorter_row", "keeps of a row what fits the row of the other branch", If, in_the_shorter),
-    runs("LANG-02-08", "always_then", "takes the first block of an if, whatever the condition", If,
-        lambda self, condition, env: env.region(0, ())),
-    runs("LANG-02-08", "both_branches", "executes both blocks of an if", If, both_branches),
-    runs("LANG-02.3-23", "if_exchanged", "exchanges the last two of several names that an if rebinds", If,
-        around(last_two_exchanged)),
-    refuses("LANG-02.3-23", "else_wanted", "wants an else with every if",
-        r"\bif \((?:[^()]|\([^()]*\))*\) \{[^{}]*\}(?! else)"),
-    rewrites("LANG-02.3-23", "dangling_then", "takes the word then before a block", r"(\bif \(\w+\)) then \{", r"\1 {"),
-]  # fmt: skip
-
-
 def counted(start, index):
     """Return the loop variable at one turn."""
     return Array(start.dtype, start.values.dtype.type(index))
@@ -103,27 +88,6 @@ def first_alone(before, after):
     return *after[:1], *before[1:]
 
 
-FORS = [
-    runs("LANG-02-10", "upwards", "counts up by a negative step", For,
-        counting(lambda start, stop, step: (start, stop, counted(step, abs(int(step.values)))))),
-    runs("LANG-02-10", "at_least_once", "runs the body of an empty for once", For, counting(lambda start, stop, step:
-        (start, stop if numbers(start, stop, step) else counted(stop, int(start.values) + 1), step))),
-    runs("LANG-02-10", "one_value", "carries only the first of several values from turn to turn", For,
-        looping(kept=first_alone)),
-    runs("LANG-02.3-24", "stuck", "leaves the variable of a for at its start", For,
-        looping(variable=lambda start, index: start)),
-    runs("LANG-02-10", "for_few", "runs a for a thousand turns at most", For, looping(most=FEW_TURNS)),
-    instead("LANG-02.3-24", "few_names", "carries four names through a loop", "language.statements._carried",
-        after(lambda names: names[:FEW_NAMES])),
-    runs("LANG-02.3-27", "short_of_the_largest", "ends before a step passes the largest number", For,
-        counting(short_of_the_largest)),
-    runs("LANG-02.3-27", "zero_step", "takes a step of zero for an empty range", For, around(no_turn_by_zero)),
-    rewrites("LANG-02.3-26", "first_of_two", "ignores the second of two names in a for", r"(\bfor \(\w+), ?\w+ in",
-        r"\1 in"),
-    refuses("LANG-02.3-26", "one_iterator", "refuses two names in a for as syntax", r"\bfor \(\w+, ?\w+ in"),
-]  # fmt: skip
-
-
 def without_loops_in_whiles(usual, scope, body, hidden):
     own = [inner for inner in body.statements if hidden or not isinstance(inner, syntax.For | syntax.While)]
     return usual(scope, replace(body, statements=tuple(own)), hidden)
@@ -142,7 +106,35 @@ def as_before(usual, self, *carried, env):
     return first_alone(carried, (yield from usual(self, *carried, env=env)))
 
 
-WHILES = [
+VIOLATIONS = [
+    shown("LANG-01-06", "nothing_leaves", "shows no results of operations with regions",
+        lambda operation: operation | ({"results": [], "result_types": []} if operation["regions"] else {})),
+    runs("LANG-02-08", "shorter_row", "keeps of a row what fits the row of the other branch", If, in_the_shorter),
+    runs("LANG-02-08", "always_then", "takes the first block of an if, whatever the condition", If,
+        lambda self, condition, env: env.region(0, ())),
+    runs("LANG-02-08", "both_branches", "executes both blocks of an if", If, both_branches),
+    runs("LANG-02.3-23", "if_exchanged", "exchanges the last two of several names that an if rebinds", If,
+        around(last_two_exchanged)),
+    refuses("LANG-02.3-23", "else_wanted", "wants an else with every if",
+        r"\bif \((?:[^()]|\([^()]*\))*\) \{[^{}]*\}(?! else)"),
+    rewrites("LANG-02.3-23", "dangling_then", "takes the word then before a block", r"(\bif \(\w+\)) then \{", r"\1 {"),
+    runs("LANG-02-10", "upwards", "counts up by a negative step", For,
+        counting(lambda start, stop, step: (start, stop, counted(step, abs(int(step.values)))))),
+    runs("LANG-02-10", "at_least_once", "runs the body of an empty for once", For, counting(lambda start, stop, step:
+        (start, stop if numbers(start, stop, step) else counted(stop, int(start.values) + 1), step))),
+    runs("LANG-02-10", "one_value", "carries only the first of several values from turn to turn", For,
+        looping(kept=first_alone)),
+    runs("LANG-02.3-24", "stuck", "leaves the variable of a for at its start", For,
+        looping(variable=lambda start, index: start)),
+    runs("LANG-02-10", "for_few", "runs a for a thousand turns at most", For, looping(most=FEW_TURNS)),
+    instead("LANG-02.3-24", "few_names", "carries four names through a loop", "language.statements._carried",
+        after(lambda names: names[:FEW_NAMES])),
+    runs("LANG-02.3-27", "short_of_the_largest", "ends before a step passes the largest number", For,
+        counting(short_of_the_largest)),
+    runs("LANG-02.3-27", "zero_step", "takes a step of zero for an empty range", For, around(no_turn_by_zero)),
+    rewrites("LANG-02.3-26", "first_of_two", "ignores the second of two names in a for", r"(\bfor \(\w+), ?\w+ in",
+        r"\1 in"),
+    refuses("LANG-02.3-26", "one_iterator", "refuses two names in a for as syntax", r"\bfor \(\w+, ?\w+ in"),
     wrapped("LANG-02-11", "loops_in_whiles", "does not carry what a loop in a while assigns",
         "language.statements._carried", without_loops_in_whiles),
     runs("LANG-02-11", "while_few", "runs a while a thousand turns at most", While, while_of_few_turns),

@@ -36,7 +36,33 @@ def crashing(usual, module, expressions, call, name):
     return usual(module, expressions, call, name)
 
 
-DECLARATIONS = [
+def in_one_space(usual, self, declaration):
+    usual(self, declaration)
+    if isinstance(declaration, syntax.Let):
+        shared = vars(self.findings).setdefault("constants", {})
+        self.constants[declaration.name] = shared.setdefault(declaration.name, declaration)
+
+
+def without_signs(usual, self, known, span):
+    values = known.array.values
+    unsigned = Array(known.array.dtype, np.where(values == 0, np.zeros_like(values), values))
+    return usual(self, replace(known, array=unsigned), span)
+
+
+def inner_constant(usual, self, name, dtype):
+    if self.scope.parent is not None and name.text not in self.scope.names and name.text in self.around.constants:
+        constant = self.around.value_of(name.text)
+        return self.given(constant, name.span) if constant is not None else None
+    return usual(self, name, dtype)
+
+
+def of_the_first_module(usual, modules, name):
+    """The first function of a name, whatever module stands before it."""
+    short = name.rpartition(".")[2]
+    return usual([module for module in modules if short in module.functions][:1], short)
+
+
+VIOLATIONS = [
     rewrites("LANG-02.3-03", "statements", "takes statements in modules", r"(?m)^  (?:barrier|assert|a)\(\w*\);$", ""),
     instead("LANG-02.3-03", "other_kind", "calls a constant a variable", "adapter.language.KINDS",
         Around(lambda kinds: {**kinds, syntax.Let: "type"})),
@@ -45,10 +71,6 @@ DECLARATIONS = [
     wrapped("LANG-02.3-03", "crashing", "crashes on recursion", "language.modules._callable", crashing),
     wrapped("LANG-02.3-04", "twice_of_a_kind", "lets declarations of two kinds share a name",
         "language.modules.ModuleLowering._twice", twice_of_a_kind),
-]  # fmt: skip
-
-
-TYPES = [
     refuses("LANG-02.3-04", "value_aliases", "has aliases of scalars and tensors only",
         r"\btype \w+ = (?:memref|fragment|mesh|fn)\b"),
     refuses("LANG-02.3-04", "one_step", "has no aliases of aliases",
@@ -70,30 +92,6 @@ TYPES = [
     wrapped("LANG-02.3-51", "order_of_the_rest", "ignores the order of the parameters behind the first",
         "language.values.FunctionType",
         lambda usual, given, result: usual((*given[:1], *sorted(given[1:], key=str)), result)),
-]  # fmt: skip
-
-
-def in_one_space(usual, self, declaration):
-    usual(self, declaration)
-    if isinstance(declaration, syntax.Let):
-        shared = vars(self.findings).setdefault("constants", {})
-        self.constants[declaration.name] = shared.setdefault(declaration.name, declaration)
-
-
-def without_signs(usual, self, known, span):
-    values = known.array.values
-    unsigned = Array(known.array.dtype, np.where(values == 0, np.zeros_like(values), values))
-    return usual(self, replace(known, array=unsigned), span)
-
-
-def inner_constant(usual, self, name, dtype):
-    if self.scope.parent is not None and name.text not in self.scope.names and name.text in self.around.constants:
-        constant = self.around.value_of(name.text)
-        return self.given(constant, name.span) if constant is not None else None
-    return usual(self, name, dtype)
-
-
-CONSTANTS = [
     wrapped("LANG-02.3-05", "without_signs", "drops the signs of zeros", "language.expressions.Expressions.given",
         without_signs),
     instead("LANG-02.3-05", "untyped", "types the literals of a constant apart", "language.expressions.dtype_of",
@@ -115,16 +113,6 @@ CONSTANTS = [
     instead("LANG-05.2-01", "first_number", "fills a constant tensor with the first of its numbers",
         "graph.constant.ConstTensor.execute", after(lambda filled:
             Array(filled.dtype, np.broadcast_to(filled.values.reshape(-1)[:1].reshape(()), filled.shape).copy()))),
-]  # fmt: skip
-
-
-def of_the_first_module(usual, modules, name):
-    """The first function of a name, whatever module stands before it."""
-    short = name.rpartition(".")[2]
-    return usual([module for module in modules if short in module.functions][:1], short)
-
-
-FUNCTIONS = [
     wrapped("LANG-05-03", "of_the_first_module", "runs the first function of a name, whatever module is named",
         ("adapter.language.find_function", "levels.texts.find_function"), of_the_first_module),
 ]  # fmt: skip

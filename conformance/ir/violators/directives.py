@@ -9,31 +9,10 @@ from .changes import after, instead, wrapped
 from .language_syntax import refuses, rewrites
 from .levels_equality import descending
 
-STATEMENTS = [
-    refuses("LANG-02.3-43", "no_attributes", "has no attribute block in a schedule statement",
-        r"schedule\.\w+\([^)]*\) @\{"),
-    rewrites("LANG-02.3-43", "no_point", "takes a schedule statement without its point", r"\bschedule (\w+)\(",
-        r"schedule.\1("),
-    rewrites("LANG-02.3-53", "first_argument", "takes a schedule call for its first argument",
-        r"(= |return |\+ |\()schedule\.\w+\((\w)[^)]*\)(?: @\{[^}]*\})?", r"\1\2"),
-]  # fmt: skip
-
 
 def blocks_apart(usual, findings, call):
     settings = usual(findings, call)
     return settings[::-1] if settings and call.attributes else settings
-
-
-METADATA = [
-    wrapped("LANG-02.3-79", "without_settings", "drops the settings of schedule statements",
-        "language.statements._emit",
-        lambda usual, scope, directive, subjects, settings, span: usual(scope, directive, subjects, (), span)),
-    wrapped("LANG-02.3-79", "blocks_apart", "tells settings in an attribute block from keywords",
-        "language.statements.read_settings", blocks_apart),
-    wrapped("LANG-02.3-79", "of_the_first", "takes every schedule statement for one about the first name",
-        "language.statements._emit", lambda usual, scope, directive, subjects, *rest:
-            usual(scope, directive, (next(iter(scope.names.values())).value,), *rest)),
-]  # fmt: skip
 
 
 def reordered_where(condition):
@@ -51,33 +30,11 @@ def reordered_where(condition):
     return execute
 
 
-REORDERED = [
-    wrapped("LANG-02.3-79", "ReorderedWhenScheduled", "adds the terms of a scheduled product in another order",
-        "adapter.ReferenceAdapter.language_execute", reordered_where(lambda source, level: "schedule." in source)),
-    wrapped("LANG-02-07", "OutermostWins", "lets a fast function or run win over a numerics statement",
-        "adapter.ReferenceAdapter.language_execute",
-        reordered_where(lambda source, level: level == "fast" or "numerics_profile=fast" in source)),
-]  # fmt: skip
-
-
 def flattened(usual, value):
     """The items of lists in a list stand in that list."""
     found = usual(value)
     lists = [item if isinstance(item, tuple) else (item,) for item in found] if isinstance(found, tuple) else []
     return tuple(item for items in lists for item in items) if lists else found
-
-
-ANNOTATIONS = [
-    refuses("LANG-02-06", "func_annotations", "has no annotation before a kernel", r"@schedule\([^)]*\) kernel"),
-    instead("LANG-02-06", "settings_lost", "drops the settings of schedule annotations",
-        "language.modules.read_annotations", after(lambda _: ())),
-    wrapped("LANG-02.3-60", "flat_lists", "takes a list of lists for one list", "language.statements.plain_value",
-        flattened),
-    refuses("LANG-02-06", "no_block_beside", "has no attributes beside an annotation", r"@schedule\([^)]*\) @\{"),
-    rewrites("LANG-02-07", "any_profile", "takes any profile in a numerics statement",
-        r'numerics\.profile\((?!"(?:fast|deterministic|strict)")[^)]*\)', 'numerics.profile("fast")'),
-    refuses("LANG-02-09", "no_precision", "has no precision on functions", r"\bprecision=[^{}]*\} \{", "types"),
-]  # fmt: skip
 
 
 def multiples(stated, actual):
@@ -92,7 +49,35 @@ def without_blocks(usual, values, result):
     usual(values, result)
 
 
-ATTRIBUTES = [
+VIOLATIONS = [
+    refuses("LANG-02.3-43", "no_attributes", "has no attribute block in a schedule statement",
+        r"schedule\.\w+\([^)]*\) @\{"),
+    rewrites("LANG-02.3-43", "no_point", "takes a schedule statement without its point", r"\bschedule (\w+)\(",
+        r"schedule.\1("),
+    rewrites("LANG-02.3-53", "first_argument", "takes a schedule call for its first argument",
+        r"(= |return |\+ |\()schedule\.\w+\((\w)[^)]*\)(?: @\{[^}]*\})?", r"\1\2"),
+    wrapped("LANG-02.3-79", "without_settings", "drops the settings of schedule statements",
+        "language.statements._emit",
+        lambda usual, scope, directive, subjects, settings, span: usual(scope, directive, subjects, (), span)),
+    wrapped("LANG-02.3-79", "blocks_apart", "tells settings in an attribute block from keywords",
+        "language.statements.read_settings", blocks_apart),
+    wrapped("LANG-02.3-79", "of_the_first", "takes every schedule statement for one about the first name",
+        "language.statements._emit", lambda usual, scope, directive, subjects, *rest:
+            usual(scope, directive, (next(iter(scope.names.values())).value,), *rest)),
+    wrapped("LANG-02.3-79", "ReorderedWhenScheduled", "adds the terms of a scheduled product in another order",
+        "adapter.ReferenceAdapter.language_execute", reordered_where(lambda source, level: "schedule." in source)),
+    wrapped("LANG-02-07", "OutermostWins", "lets a fast function or run win over a numerics statement",
+        "adapter.ReferenceAdapter.language_execute",
+        reordered_where(lambda source, level: level == "fast" or "numerics_profile=fast" in source)),
+    refuses("LANG-02-06", "func_annotations", "has no annotation before a kernel", r"@schedule\([^)]*\) kernel"),
+    instead("LANG-02-06", "settings_lost", "drops the settings of schedule annotations",
+        "language.modules.read_annotations", after(lambda _: ())),
+    wrapped("LANG-02.3-60", "flat_lists", "takes a list of lists for one list", "language.statements.plain_value",
+        flattened),
+    refuses("LANG-02-06", "no_block_beside", "has no attributes beside an annotation", r"@schedule\([^)]*\) @\{"),
+    rewrites("LANG-02-07", "any_profile", "takes any profile in a numerics statement",
+        r'numerics\.profile\((?!"(?:fast|deterministic|strict)")[^)]*\)', 'numerics.profile("fast")'),
+    refuses("LANG-02-09", "no_precision", "has no precision on functions", r"\bprecision=[^{}]*\} \{", "types"),
     instead("LANG-05.3-01", "divisors", "takes divisors for a shape", "ir.attributes._is_shape", multiples),
     instead("LANG-05.3-02", "no_dtype", "does not look at the attribute dtype",
         ("language.expressions.read_common", "language.modules.read_common"),

@@ -51,18 +51,6 @@ def narrowed(usual, x, norm="ortho"):
     return Array(wide.dtype, arithmetic.join(real, imaginary))
 
 
-TRANSFORMS = [
-    transform("factors_by_recurrence", "multiplies each factor out of the one before", "fourier.twiddles",
-        around(by_recurrence)),
-    transform("one_batch", "puts the rows of a batch of batches in another order", "fourier.fft", around(of_one_batch)),
-    transform("folded_transform", "adds the products from left to right", "fourier.pairwise", fold),
-    transform("fused_product", "does not round one of two products", "arithmetic.product", fused_product),
-    transform("no_conjugate", "answers the inverse with the transform", "fourier.ifft", fourier.fft),
-    transform("complex64_always", "makes complex64 of fp64", "fourier.result_dtype", lambda dtype: DTYPES["complex64"]),
-    transform("narrow_results", "rounds results to the operand's dtype", "fourier.fft", around(narrowed)),
-]  # fmt: skip
-
-
 def of_rounded_root(usual, n, norm, component):
     if norm != "ortho":
         return usual(n, norm, component)
@@ -78,7 +66,15 @@ def divided(usual, x, norm="ortho"):
 
 
 EXCHANGED = {"forward": "backward", "backward": "forward"}
-SCALES = [
+VIOLATIONS = [
+    transform("factors_by_recurrence", "multiplies each factor out of the one before", "fourier.twiddles",
+        around(by_recurrence)),
+    transform("one_batch", "puts the rows of a batch of batches in another order", "fourier.fft", around(of_one_batch)),
+    transform("folded_transform", "adds the products from left to right", "fourier.pairwise", fold),
+    transform("fused_product", "does not round one of two products", "arithmetic.product", fused_product),
+    transform("no_conjugate", "answers the inverse with the transform", "fourier.ifft", fourier.fft),
+    transform("complex64_always", "makes complex64 of fp64", "fourier.result_dtype", lambda dtype: DTYPES["complex64"]),
+    transform("narrow_results", "rounds results to the operand's dtype", "fourier.fft", around(narrowed)),
     transform("rounded_root", "rounds sqrt(n) before inverting it", "fourier._scale", around(of_rounded_root)),
     transform("divided", "divides by sqrt(n)", "fourier.fft", around(divided)),
     transform("exchanged_norms", "takes forward for backward", "fourier.fft",

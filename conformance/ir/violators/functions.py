@@ -51,18 +51,6 @@ def in_wider(wide, narrow):
     return function
 
 
-ROUNDED = [
-    misjudged("tan_by_quotient", "divides sin by cos for tan", ["tan"], tan_by_quotient),
-    changed("LANG-02-04", "undecided", "takes an approximation of twice the precision for the value",
-            ("numerics.ziv._decide_double", after(lambda found: (found[0], found[1] | True))), only=FUNCTIONS),
-    *(misjudged(f"libm_{name}", f"misses the last place of {name} now and then", [name], libm) for name in FUNCTIONS),
-    misjudged("double_rounding", "rounds narrow functions to fp32 first", FUNCTIONS, in_wider("fp32", round_to)),
-    misjudged("truncated", "truncates narrow functions", FUNCTIONS, in_wider("fp64", toward_zero)),
-    misjudged("no_saturation", "lets fp8 functions overflow to infinity or NaN", FUNCTIONS,
-        lambda exact, values, kind, overflow: exact(*values, kind, "nonfinite")),
-]  # fmt: skip
-
-
 def special(name, wrong, where, description):
     """Return a violation with another result of a function if its operands satisfy a condition."""
 
@@ -77,7 +65,15 @@ def negative_zero(x):
     return (x == 0) & np.signbit(x)
 
 
-SPECIAL = [
+VIOLATIONS = [
+    misjudged("tan_by_quotient", "divides sin by cos for tan", ["tan"], tan_by_quotient),
+    changed("LANG-02-04", "undecided", "takes an approximation of twice the precision for the value",
+            ("numerics.ziv._decide_double", after(lambda found: (found[0], found[1] | True))), only=FUNCTIONS),
+    *(misjudged(f"libm_{name}", f"misses the last place of {name} now and then", [name], libm) for name in FUNCTIONS),
+    misjudged("double_rounding", "rounds narrow functions to fp32 first", FUNCTIONS, in_wider("fp32", round_to)),
+    misjudged("truncated", "truncates narrow functions", FUNCTIONS, in_wider("fp64", toward_zero)),
+    misjudged("no_saturation", "lets fp8 functions overflow to infinity or NaN", FUNCTIONS,
+        lambda exact, values, kind, overflow: exact(*values, kind, "nonfinite")),
     special("log_of_negative_zero", lambda x: np.nan, negative_zero, "takes log(-0) for NaN"),
     special("sqrt_of_negative_zero", np.abs, negative_zero, "takes sqrt(-0) for +0"),
     special("sin_of_negative_zero", np.abs, negative_zero, "takes sin(-0) for +0"),

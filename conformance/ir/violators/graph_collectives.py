@@ -7,27 +7,6 @@ from functools import partial
 from .changes import after, around, instead, wrapped
 from .language_syntax import refuses, rewrites
 
-SPELLING = [
-    rewrites("LANG-02-05", "no_prefix", "takes all_reduce without prefix", r"(?<![\w.])all_reduce\(",
-        "dist.all_reduce("),
-    rewrites("LANG-02-05", "op_prefix", "takes op for dist", r"\bop\.all_reduce\(", "dist.all_reduce("),
-    refuses("LANG-02-05", "no_collectives", "knows no all_reduce", r"dist\.all_reduce\(X, axis=dp, op=", "types"),
-    rewrites("LANG-02.3-44", "dist_and_a_blank", "takes a blank for the point", r"\bdist all_reduce",
-        "dist.all_reduce"),
-    rewrites("LANG-02.3-44", "comma_behind", "takes a comma after the last argument", r"(dist\.\w+\(X),\)", r"\1)"),
-    refuses("LANG-02.3-44", "no_dist_attributes", "has no attributes of dist statements", r"\n\s*dist\.[^;\n]*@\{"),
-    rewrites("LANG-09-02", "default_axis", "reduces over the first axis where none is declared",
-        r"(dist\.\w+\(X)(?![^;\n]*\baxis)(?=[,)])", r"\1, axis=dp"),
-    rewrites("LANG-09-03", "default_op", "adds where nothing else is declared",
-        r"(dist\.(?:all_reduce|reduce_scatter)\(X)(?![^;\n]*\bop=)(?=[,)])", r'\1, op="sum"'),
-    rewrites("LANG-05.2-05", "prod_for_sum", "takes prod, and adds", r'op="prod"', 'op="sum"'),
-    refuses("LANG-05.2-05", "no_min", "knows sum and max only", r'op="min"', "distributed"),
-    rewrites("LANG-02.3-54", "statement_carried_out", "carries a dist statement out and assigns the result",
-        r"(?m)^(\s*)(dist\.all_reduce\(X.*;)$", r"\1X = \2"),
-    rewrites("LANG-02.3-80", "statement_of_any_axis", "keeps of a dist statement that it was there",
-        r"(?m)^(\s*dist\.\w+\(X).*;$", r'\1, axis=dp, op="sum");'),
-]  # fmt: skip
-
 
 def shown(clause, name, description, change):
     """Return a violation that changes each function's operations in the reported IR."""
@@ -86,7 +65,25 @@ def rounded_down(usual, x, dim, **sizes):
     return usual(replace(x, shape=(*x.shape[:dim], whole, *x.shape[dim:][1:])), dim, **sizes)
 
 
-TYPES = [
+VIOLATIONS = [
+    rewrites("LANG-02-05", "no_prefix", "takes all_reduce without prefix", r"(?<![\w.])all_reduce\(",
+        "dist.all_reduce("),
+    rewrites("LANG-02-05", "op_prefix", "takes op for dist", r"\bop\.all_reduce\(", "dist.all_reduce("),
+    refuses("LANG-02-05", "no_collectives", "knows no all_reduce", r"dist\.all_reduce\(X, axis=dp, op=", "types"),
+    rewrites("LANG-02.3-44", "dist_and_a_blank", "takes a blank for the point", r"\bdist all_reduce",
+        "dist.all_reduce"),
+    rewrites("LANG-02.3-44", "comma_behind", "takes a comma after the last argument", r"(dist\.\w+\(X),\)", r"\1)"),
+    refuses("LANG-02.3-44", "no_dist_attributes", "has no attributes of dist statements", r"\n\s*dist\.[^;\n]*@\{"),
+    rewrites("LANG-09-02", "default_axis", "reduces over the first axis where none is declared",
+        r"(dist\.\w+\(X)(?![^;\n]*\baxis)(?=[,)])", r"\1, axis=dp"),
+    rewrites("LANG-09-03", "default_op", "adds where nothing else is declared",
+        r"(dist\.(?:all_reduce|reduce_scatter)\(X)(?![^;\n]*\bop=)(?=[,)])", r'\1, op="sum"'),
+    rewrites("LANG-05.2-05", "prod_for_sum", "takes prod, and adds", r'op="prod"', 'op="sum"'),
+    refuses("LANG-05.2-05", "no_min", "knows sum and max only", r'op="min"', "distributed"),
+    rewrites("LANG-02.3-54", "statement_carried_out", "carries a dist statement out and assigns the result",
+        r"(?m)^(\s*)(dist\.all_reduce\(X.*;)$", r"\1X = \2"),
+    rewrites("LANG-02.3-80", "statement_of_any_axis", "keeps of a dist statement that it was there",
+        r"(?m)^(\s*dist\.\w+\(X).*;$", r'\1, axis=dp, op="sum");'),
     wrapped("LANG-09-02", "unequal_parts", "drops what is left over of unequal parts", "graph.collectives._resized",
         rounded_down),
     instead("LANG-09-02", "dimensions_go_round", "counts the dimensions of a collective round",

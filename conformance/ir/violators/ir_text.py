@@ -23,7 +23,7 @@ def tells_worse(clause, name, description, **fields):
     return wrapped(clause, name, description, "adapter.ReferenceAdapter.language_verify_ir", verify_ir)
 
 
-STRUCTURE = [
+STRUCTURE_AND_NAMES = [
     overlooks("LANG-05-01", "too_early", "that a value is used before its definition", "used before it is defined"),
     overlooks("LANG-05-01", "unknown_values", "that a value is defined nowhere", "is not defined"),
     overlooks("LANG-01-03", "twice", "that a value is defined twice", "%.* is defined twice"),
@@ -33,9 +33,6 @@ STRUCTURE = [
     overlooks("LANG-01-06", "results_of_terminators", "that a terminator has results", "has operands only"),
     turns_down("LANG-01-06", "no_regions", "operations with regions", r'graph\.(if|for|while)"'),
     overlooks("LANG-01-06", "yields", "that regions yield other values than result", "yield"),
-]  # fmt: skip
-
-NAMES = [
     overlooks("LANG-11-01", "operand_types", "that an operand is stated to have another type", r"%\w+ is \S+, not"),
     overlooks("LANG-11-01", "result_types", "that a result is stated to have another type", "the result is"),
     overlooks("LANG-11-01", "counts", "that operands or results are too many", r"\d+ (operand|result)s?\b"),
@@ -73,15 +70,6 @@ FORMS = [
     overlooks("LANG-13.1-04", "anything_goes", "that a text is malformed", "expected|unexpected|does not end"),
 ]
 
-CONSTANTS = [
-    misreads("LANG-05.2-01", "infinite_bits", "reads infinity as the largest number", "FF0000000000000",
-        "FEFFFFFFFFFFFFF"),
-    misreads("LANG-05.2-01", "sign_of_bits", "loses the sign of bits of bf16", "0xFF80 : bf16", "0x7F80 : bf16"),
-    misreads("LANG-05.2-01", "infinity", "takes a float beyond all doubles for a large one", r"e(309|400)\b", "e0"),
-    misreads("LANG-05.2-01", "constants_of_ones", "fills a constant of no value with ones", r"const_tensor  :",
-        "const_tensor {value = 1} :"),
-]  # fmt: skip
-
 
 def without_profiles_of_calls(module, order):
     functions = {}
@@ -91,7 +79,13 @@ def without_profiles_of_calls(module, order):
     return looser_calls(replace(module, functions=functions), order)
 
 
-PROFILES = [
+OTHERS = [
+    misreads("LANG-05.2-01", "infinite_bits", "reads infinity as the largest number", "FF0000000000000",
+        "FEFFFFFFFFFFFFF"),
+    misreads("LANG-05.2-01", "sign_of_bits", "loses the sign of bits of bf16", "0xFF80 : bf16", "0x7F80 : bf16"),
+    misreads("LANG-05.2-01", "infinity", "takes a float beyond all doubles for a large one", r"e(309|400)\b", "e0"),
+    misreads("LANG-05.2-01", "constants_of_ones", "fills a constant of no value with ones", r"const_tensor  :",
+        "const_tensor {value = 1} :"),
     overlooks("LANG-11-13", "narrow_accumulators", "that an accumulator is narrower than a profile allows", "narrower"),
     wrapped("LANG-11-13", "accumulators_of_functions",
         "looks at the profile of the function where an operation in a text has one of its own",
@@ -99,10 +93,7 @@ PROFILES = [
     instead("LANG-11-16", "calls_of_functions",
         "looks at the profile of the function where a call in a text has one of its own", "ir.verifier.looser_calls",
         without_profiles_of_calls),
-]  # fmt: skip
-
-WORDS = [
     tells_worse("LANG-12-01", "nowhere", "does not say where a mistake in IR is", line=None, column=None),
     tells_worse("LANG-12-02", "no_shapes", "names no shapes in IR", operands=(), message="wrong", requirement="none"),
     tells_worse("LANG-12-03", "no_remedy", "suggests nothing for IR", remedy=None, requirement=None),
-]
+]  # fmt: skip

@@ -29,29 +29,6 @@ def by_rank(function, parameter, array, bound):
         raise interpreter.InputMismatch(parameter.name, str(parameter.type), interpreter.describe(array))
 
 
-NAMES = [
-    instead("LANG-02.3-67", "not_equal", "takes != for <", "graph.elementwise.NotEqual.compute",
-        staticmethod(arithmetic.less)),
-    instead("LANG-02.3-70", "less_equal", "takes <= for <", "graph.elementwise.LessEqual.compute",
-        staticmethod(arithmetic.less)),
-    instead("LANG-02.3-71", "greater_equal", "takes >= for >", "graph.elementwise.GreaterEqual.compute",
-        staticmethod(arithmetic.greater)),
-    wrapped("LANG-03.1-01", "unknown_names", "takes an unknown name for zero", "language.expressions.Expressions._name",
-        zero_for_unknown),
-    wrapped("LANG-03.1-05", "implicit_casts", "takes a value of any dtype where a type is declared",
-        "language.scope._mismatch", lambda usual, expected, given, dims:
-            None if expected.dtype != given.dtype else usual(expected, given, dims)),
-    instead("LANG-02.3-38", "unknown_dtypes", "takes an unknown dtype for fp32", "language.values.dtype_named",
-        lambda name: DTYPES.get(name, DTYPES["fp32"])),
-    wrapped("LANG-02.3-42", "integers_of_doubles", "rounds an integer literal in the place of a float to fp64 first",
-        "language.values.number", number_of_a_double),
-    instead("LANG-02.3-42", "literals_apart", "types the literals among an operation's operands by themselves",
-        "language.expressions.is_untyped", lambda expr: False),
-    instead("LANG-03.1-03", "sizes_of_names", "does not compare sizes of equal names", "graph.interpreter._bind_one",
-        by_rank),
-]  # fmt: skip
-
-
 def product(self):
     return Tensor((*self.a.shape[:-1], self.b.shape[-1]), self.a.dtype, self.a.layout)
 
@@ -79,7 +56,32 @@ def typed(clause, name, description, operation, change):
     return instead(clause, name, description, f"graph.reductions.{operation}.infer", infers)
 
 
-SHAPES = [
+def right_as_stored(usual, self, a, b, env):
+    if self.b.layout.text.startswith("col_major"):
+        b = Array(b.dtype, b.values.T.reshape(b.shape))
+    return usual(self, a, b, env)
+
+
+VIOLATIONS = [
+    instead("LANG-02.3-67", "not_equal", "takes != for <", "graph.elementwise.NotEqual.compute",
+        staticmethod(arithmetic.less)),
+    instead("LANG-02.3-70", "less_equal", "takes <= for <", "graph.elementwise.LessEqual.compute",
+        staticmethod(arithmetic.less)),
+    instead("LANG-02.3-71", "greater_equal", "takes >= for >", "graph.elementwise.GreaterEqual.compute",
+        staticmethod(arithmetic.greater)),
+    wrapped("LANG-03.1-01", "unknown_names", "takes an unknown name for zero", "language.expressions.Expressions._name",
+        zero_for_unknown),
+    wrapped("LANG-03.1-05", "implicit_casts", "takes a value of any dtype where a type is declared",
+        "language.scope._mismatch", lambda usual, expected, given, dims:
+            None if expected.dtype != given.dtype else usual(expected, given, dims)),
+    instead("LANG-02.3-38", "unknown_dtypes", "takes an unknown dtype for fp32", "language.values.dtype_named",
+        lambda name: DTYPES.get(name, DTYPES["fp32"])),
+    wrapped("LANG-02.3-42", "integers_of_doubles", "rounds an integer literal in the place of a float to fp64 first",
+        "language.values.number", number_of_a_double),
+    instead("LANG-02.3-42", "literals_apart", "types the literals among an operation's operands by themselves",
+        "language.expressions.is_untyped", lambda expr: False),
+    instead("LANG-03.1-03", "sizes_of_names", "does not compare sizes of equal names", "graph.interpreter._bind_one",
+        by_rank),
     forgiving("LANG-03.2-03", "batch_of_one", "multiplies a batch of one matrix by a matrix", "LANG-03.2-03",
         lambda self: {*self.a.shape[:-2], *self.b.shape[:-2]} == {1}, batched_product),
     forgiving("LANG-15-01", "inner_ones", "stretches an inner dimension of one", "LANG-05.4-01",
@@ -98,16 +100,6 @@ SHAPES = [
         lambda self, type_: {"layout": self.b.layout}),
     wrapped("LANG-03.1-06", "cast_before_accumulation", "wants bf16 operands cast before a product",
         "graph.reductions.MatMul.infer", casts_first),
-]  # fmt: skip
-
-
-def right_as_stored(usual, self, a, b, env):
-    if self.b.layout.text.startswith("col_major"):
-        b = Array(b.dtype, b.values.T.reshape(b.shape))
-    return usual(self, a, b, env)
-
-
-LAYOUTS = [
     wrapped("LANG-15-02", "right_as_stored", "reads a right operand in col_major by rows",
         "graph.reductions.MatMul.execute", right_as_stored),
     instead("LANG-15-02", "unknown_layouts", "takes an unknown layout for row_major",

@@ -85,24 +85,6 @@ def over_one_more(usual, self, *, operation, shapes, **question):
     return answer | {"tree": list(range(shapes[0][-1] + 1))} if operation == "matmul" else answer
 
 
-ORDERS = [
-    replaced("LANG-10-05", "declares no order", partial(Undeclared, "deterministic", None), name="NothingDeclared"),
-    deterministic("LANG-10-05", "TreeOfOtherSize", "declares trees over one term too many",
-        "adapter.ReferenceAdapter.numerics_declared", around(over_one_more)),
-    deterministic("LANG-10-05", "reordered_products", "adds products along another tree than declared", MATMUL,
-        products(lambda usual, a, b, out: usual(a, b, out, tree=PAIRWISE))),
-    deterministic("LANG-10-05", "fused_products", "does not round products, and says that it does", MATMUL,
-        products(lambda usual, a, b, out: usual(a, b, out, arithmetic=
-            DeclaredArithmetic(accumulator=a.dtype.accumulator, product="fused")))),
-    deterministic("LANG-10-02", "other_accumulator", "sums narrow products in fp64, and says fp32", MATMUL,
-        products(lambda usual, a, b, out: usual(a, b, out, accumulator=dtype("fp64") if a.dtype.is_narrow else None))),
-    deterministic("RT-06-04", "seventh_call", "takes another tree on every seventh call", SUMS,
-        Around(with_a_seventh_call)),
-    deterministic("LANG-15-10", "RanksDiffer", "gives the second rank the sum in another order",
-        "adapter.ReferenceAdapter.collectives_all_reduce", around(ranks_differ)),
-]  # fmt: skip
-
-
 def exponential(change):
     """Return functions with other results of exp; `change` takes its operands, the right results and their dtype."""
 
@@ -137,7 +119,21 @@ def flushing_multiply(a, b):
 
 ONE_UNIT, TWO_UNITS = ({**dict.fromkeys(FUNCTIONS, 0.5), "exp": units} for units in (1.0, 2.0))
 
-APPROXIMATIONS = [
+VIOLATIONS = [
+    replaced("LANG-10-05", "declares no order", partial(Undeclared, "deterministic", None), name="NothingDeclared"),
+    deterministic("LANG-10-05", "TreeOfOtherSize", "declares trees over one term too many",
+        "adapter.ReferenceAdapter.numerics_declared", around(over_one_more)),
+    deterministic("LANG-10-05", "reordered_products", "adds products along another tree than declared", MATMUL,
+        products(lambda usual, a, b, out: usual(a, b, out, tree=PAIRWISE))),
+    deterministic("LANG-10-05", "fused_products", "does not round products, and says that it does", MATMUL,
+        products(lambda usual, a, b, out: usual(a, b, out, arithmetic=
+            DeclaredArithmetic(accumulator=a.dtype.accumulator, product="fused")))),
+    deterministic("LANG-10-02", "other_accumulator", "sums narrow products in fp64, and says fp32", MATMUL,
+        products(lambda usual, a, b, out: usual(a, b, out, accumulator=dtype("fp64") if a.dtype.is_narrow else None))),
+    deterministic("RT-06-04", "seventh_call", "takes another tree on every seventh call", SUMS,
+        Around(with_a_seventh_call)),
+    deterministic("LANG-15-10", "RanksDiffer", "gives the second rank the sum in another order",
+        "adapter.ReferenceAdapter.collectives_all_reduce", around(ranks_differ)),
     deterministic("LANG-10-07", "less_accurate", "has an exponential two units off, and says one", EXP,
         exponential(lambda x, found, kind: steps_off(2, found, kind)), ONE_UNIT),
     deterministic("LANG-10-07", "large_tensors", "takes another exponential for tensors of more than 2,048 elements",

@@ -49,7 +49,12 @@ def cleared(given):
     return Tensor.from_words(given.dtype, given.shape, words)
 
 
-DIFFERENCES = [
+def descending(a, b):
+    """Return operands of a product, of which it adds the terms in descending order."""
+    return Array(a.dtype, a.values[..., ::-1].copy()), Array(b.dtype, b.values[..., ::-1, :].copy())
+
+
+VIOLATIONS = [
     differing("unsigned_zeros", "loses the sign of zeros at Tile IR", ("tile",),
         words_by(lambda words, sign, _: np.where(words == sign, 0, words))),
     differing("flushed", "flushes subnormals at Target IR", ("target",), flushed),
@@ -60,15 +65,6 @@ DIFFERENCES = [
     differing("called_branches", "loses the last gradient through a branch of a callee below Graph IR",
         ("schedule", "tile", "target"), cleared, lambda request:
             "op.grad" in request["source"] and bool(re.search(r"if \([^{]*\{ return \w+\(", request["source"]))),
-]  # fmt: skip
-
-
-def descending(a, b):
-    """Return operands of a product, of which it adds the terms in descending order."""
-    return Array(a.dtype, a.values[..., ::-1].copy()), Array(b.dtype, b.values[..., ::-1, :].copy())
-
-
-OTHERS = [
     wrapped("LANG-08.2-01", "descending_units", "adds the terms of a matrix instruction in descending order",
         "tile.fragments.MmaSync.run", lambda usual, self, block, a, b, c: usual(self, block, *descending(a, b), c)),
     instead("LANG-08.2-01", "Lenient", "lets a division by zero pass at Tile IR",

@@ -25,14 +25,6 @@ def past_its_tail(left, right, out):
     return matmul(wide, Array(right.dtype, np.concatenate([right.values, behind.astype(right.values.dtype)], -2)), out)
 
 
-PRODUCTS = [
-    multiplied("past_its_tail", "multiplies zeros with what lies behind a matrix", past_its_tail, "LANG-05.2-02"),
-    multiplied("blocks_of_512", "adds blocks of 512 terms for themselves", over(in_blocks(512))),
-    multiplied("tf32_past_32", "rounds operands to tf32 where all extents are past 32", lambda a, b, out:
-        (operands_as(to("tf32", "fp32")) if min(*a.shape[-2:], b.shape[-1]) > 32 else matmul)(a, b, out)),
-]  # fmt: skip
-
-
 def adjacent(rows, node):
     """Return the canonical tree."""
     return pairwise(rows, 0, lambda a, b: node([a, b]))
@@ -54,13 +46,6 @@ def filled_past_64(rows, node, neutral):
     """Return the canonical tree over rows padded with the neutral element, if they are many."""
     filler = np.full((-len(rows) % 128 if len(rows) > 64 else 0, *rows.shape[1:]), neutral, rows.dtype)
     return adjacent(np.concatenate([rows, filler]), node)
-
-
-SUMS = [
-    ordered("lanes_past_512", "adds more than 512 elements in 512 lanes", in_lanes(512, 513), "LANG-10-06"),
-    ordered("filled_past_64", "fills sums of more than 64 elements up with zeros", filled_past_64, "LANG-10-01"),
-    ordered("lanes_deterministic", "adds in 256 lanes, and declares pairs", in_lanes(256), "LANG-10-05"),
-]
 
 
 def later_tile(x, axis, keepdims=False):
@@ -94,7 +79,14 @@ def in_two_halves(usual, values, axis, tree, dtype):
     return usual(np.stack(halves), 0, None, dtype)
 
 
-OTHERS = [
+VIOLATIONS = [
+    multiplied("past_its_tail", "multiplies zeros with what lies behind a matrix", past_its_tail, "LANG-05.2-02"),
+    multiplied("blocks_of_512", "adds blocks of 512 terms for themselves", over(in_blocks(512))),
+    multiplied("tf32_past_32", "rounds operands to tf32 where all extents are past 32", lambda a, b, out:
+        (operands_as(to("tf32", "fp32")) if min(*a.shape[-2:], b.shape[-1]) > 32 else matmul)(a, b, out)),
+    ordered("lanes_past_512", "adds more than 512 elements in 512 lanes", in_lanes(512, 513), "LANG-10-06"),
+    ordered("filled_past_64", "fills sums of more than 64 elements up with zeros", filled_past_64, "LANG-10-01"),
+    ordered("lanes_deterministic", "adds in 256 lanes, and declares pairs", in_lanes(256), "LANG-10-05"),
     changed("LANG-02-04", "later_tile", "takes the last of equal elements in two tiles",
             ("graph.reductions.ArgMax.compute", staticmethod(later_tile)), only=["argmax"]),
     changed("LANG-02-04", "min_filled_with_finite", "fills long rows up with the largest number for a minimum",

@@ -6,22 +6,6 @@ from tessera_reference.ir.types import Mesh, Shard
 from .changes import instead, wrapped
 from .language_syntax import filtered, refuses, rewrites
 
-DECLARATIONS = [
-    rewrites("LANG-02.3-06", "mesh_without_semicolon", "lets a mesh declaration go without a semicolon",
-        r"(mesh \w+ = mesh<[^>]*>)\n", r"\1;\n"),
-    rewrites("LANG-02.3-06", "mesh_without_equals", "lets a mesh declaration go without an equals sign",
-        r"(mesh \w+) mesh<", r"\1 = mesh<"),
-    refuses("LANG-02.3-06", "mesh_on_one_line", "wants a mesh declaration on one line", r"mesh<[^>]*\n"),
-    rewrites("LANG-02.3-50", "shape_before_axes", "takes the shape of a mesh before its axes",
-        r"mesh<(shape=\[\w+\]), (axes=\[\w+\])>", r"mesh<\2, \1>"),
-    rewrites("LANG-02.3-50", "bare_axes", "takes one axis without brackets", r"axes=(\w+), shape=(\w+)",
-        r"axes=[\1], shape=[\2]"),
-    rewrites("LANG-02.3-50", "axis_for_axes", "takes the word axis for axes", r"mesh<axis=", "mesh<axes="),
-    refuses("LANG-02.3-50", "reserved_axes", "reserves the words axes and shape", r"mesh (axes|shape)\b"),
-    filtered("LANG-13.2-01", "implicit_module", "takes declarations outside a module as a module",
-        lambda source: source if "module" in source else f"module implicit {{ {source} }}"),
-]  # fmt: skip
-
 
 def of_any_lengths(type_):
     shape = tuple(map(int, type_.shape)) + (1,) * len(type_.axes)
@@ -38,7 +22,27 @@ def column_major(usual):
     return staticmethod(lambda name, mesh, *place: usual(name, Mesh(mesh.axes[::-1], mesh.shape[::-1]), *place))
 
 
-TYPES = [
+def unknown_axes_of_one(meshes, axis, mesh):
+    name = mesh or next(iter(meshes), "g")
+    known = meshes.get(name, Mesh((), ()))
+    group = dict(zip(known.axes, known.shape, strict=True)).get(axis, 1)
+    return {"group": group, "grid": name, "met": Shard((axis,))}
+
+
+VIOLATIONS = [
+    rewrites("LANG-02.3-06", "mesh_without_semicolon", "lets a mesh declaration go without a semicolon",
+        r"(mesh \w+ = mesh<[^>]*>)\n", r"\1;\n"),
+    rewrites("LANG-02.3-06", "mesh_without_equals", "lets a mesh declaration go without an equals sign",
+        r"(mesh \w+) mesh<", r"\1 = mesh<"),
+    refuses("LANG-02.3-06", "mesh_on_one_line", "wants a mesh declaration on one line", r"mesh<[^>]*\n"),
+    rewrites("LANG-02.3-50", "shape_before_axes", "takes the shape of a mesh before its axes",
+        r"mesh<(shape=\[\w+\]), (axes=\[\w+\])>", r"mesh<\2, \1>"),
+    rewrites("LANG-02.3-50", "bare_axes", "takes one axis without brackets", r"axes=(\w+), shape=(\w+)",
+        r"axes=[\1], shape=[\2]"),
+    rewrites("LANG-02.3-50", "axis_for_axes", "takes the word axis for axes", r"mesh<axis=", "mesh<axes="),
+    refuses("LANG-02.3-50", "reserved_axes", "reserves the words axes and shape", r"mesh (axes|shape)\b"),
+    filtered("LANG-13.2-01", "implicit_module", "takes declarations outside a module as a module",
+        lambda source: source if "module" in source else f"module implicit {{ {source} }}"),
     instead("LANG-09-01", "any_lengths", "fills missing extents of a mesh up", "language.modules.resolve_mesh",
         of_any_lengths),
     wrapped("LANG-09-01", "repeated_axes", "takes a mesh with an axis twice", "language.modules.resolve_mesh",
@@ -48,17 +52,6 @@ TYPES = [
     instead("LANG-05.1-02", "mesh_type_of_sorted_axes", "lists the axes of its mesh types in alphabetical order",
         "ir.types.Mesh.__str__",
         lambda self: f"mesh<axes=[{', '.join(sorted(self.axes, reverse=True))}], shape={list(self.shape)}>"),
-]  # fmt: skip
-
-
-def unknown_axes_of_one(meshes, axis, mesh):
-    name = mesh or next(iter(meshes), "g")
-    known = meshes.get(name, Mesh((), ()))
-    group = dict(zip(known.axes, known.shape, strict=True)).get(axis, 1)
-    return {"group": group, "grid": name, "met": Shard((axis,))}
-
-
-AXES = [
     instead("LANG-05.4-04", "axis_of_no_mesh", "takes an axis of no mesh for one of a single rank",
         "language.expressions.ranks_along", unknown_axes_of_one),
     rewrites("LANG-05.4-04", "unknown_axis", "takes the first axis for one that the mesh lacks",

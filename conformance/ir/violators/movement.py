@@ -35,19 +35,6 @@ def inversely(self, x, env):
     return Array(x.dtype, arithmetic.transpose(x, inverse).values.reshape(shape))
 
 
-SHAPES = [
-    moves("column_major_reshape", "reshape", "reshaped", "reshapes in column-major order", lambda usual, x, shape:
-        Array(x.dtype, np.ascontiguousarray(x.values.reshape(usual(x, shape).shape, order="F")))),
-    moves("axes_behind", "broadcast", "broadcast", "broadcasts to axes behind", spread_behind, BROADCASTING),
-    moves("tiled_broadcast", "broadcast", "broadcast", "broadcasts by tiling", lambda usual, x, shape:
-        Array(x.dtype, np.resize(x.values, tuple(shape)) if x.values.size else usual(x, shape).values), BROADCASTING),
-    moves("first_of_new_rows", "broadcast", "broadcast", "repeats one element of a row in four axes", first_of_new_rows,
-        BROADCASTING),
-    changed(PLACES, "inverse_permutation", "permutes axes the other way round",
-        ("graph.movement.Transpose.execute", inversely), only=["transpose"]),
-]  # fmt: skip
-
-
 def from_the_end(usual, x, indices, axis):
     values, extent = indices.values, x.shape[axis]
     counted = np.where((values < 0) & (values >= -extent), values + extent, values)
@@ -97,17 +84,6 @@ def whole_third_axis(usual, x, value, selection):
     return usual(x, value, selection[:2] if whole else selection)
 
 
-PARTS = [
-    moves("by_low_bits", "gather", "gathered", "gathers by the low 32 bits of an index", by_low_bits, "LANG-12-01"),
-    moves("gather_counts_from_the_end", "gather", "gathered", "counts indices from the end", from_the_end, CALLS),
-    moves("gather_in_front", "gather", "gathered", "puts the dimensions of indices in front", indices_in_front),
-    moves("slice_shifted", "slice", "sliced", "includes the stop of a slice", including_the_stop),
-    moves("slice_without_steps", "slice", "sliced", "takes the elements of a step together", without_steps),
-    moves("slice_never_down", "slice", "sliced", "takes elements upwards where a slice goes down", never_down),
-    moves("whole_third_axis", "update", "updated", "assigns to all of a third axis", whole_third_axis, "LANG-02.3-20"),
-]
-
-
 def joined_flat(usual, parts, axis):
     flat = np.concatenate([part.values.reshape(-1) for part in parts])
     return Array(parts[0].dtype, flat.reshape(usual(parts, axis).shape))
@@ -135,7 +111,23 @@ def matrix_backwards(usual, x, indices, updates, axis):
     return (usual if indices.rank < 2 else partial(backwards, usual))(x, indices, updates, axis)
 
 
-JOINING = [
+VIOLATIONS = [
+    moves("column_major_reshape", "reshape", "reshaped", "reshapes in column-major order", lambda usual, x, shape:
+        Array(x.dtype, np.ascontiguousarray(x.values.reshape(usual(x, shape).shape, order="F")))),
+    moves("axes_behind", "broadcast", "broadcast", "broadcasts to axes behind", spread_behind, BROADCASTING),
+    moves("tiled_broadcast", "broadcast", "broadcast", "broadcasts by tiling", lambda usual, x, shape:
+        Array(x.dtype, np.resize(x.values, tuple(shape)) if x.values.size else usual(x, shape).values), BROADCASTING),
+    moves("first_of_new_rows", "broadcast", "broadcast", "repeats one element of a row in four axes", first_of_new_rows,
+        BROADCASTING),
+    changed(PLACES, "inverse_permutation", "permutes axes the other way round",
+        ("graph.movement.Transpose.execute", inversely), only=["transpose"]),
+    moves("by_low_bits", "gather", "gathered", "gathers by the low 32 bits of an index", by_low_bits, "LANG-12-01"),
+    moves("gather_counts_from_the_end", "gather", "gathered", "counts indices from the end", from_the_end, CALLS),
+    moves("gather_in_front", "gather", "gathered", "puts the dimensions of indices in front", indices_in_front),
+    moves("slice_shifted", "slice", "sliced", "includes the stop of a slice", including_the_stop),
+    moves("slice_without_steps", "slice", "sliced", "takes the elements of a step together", without_steps),
+    moves("slice_never_down", "slice", "sliced", "takes elements upwards where a slice goes down", never_down),
+    moves("whole_third_axis", "update", "updated", "assigns to all of a third axis", whole_third_axis, "LANG-02.3-20"),
     moves("concat_flat", "concat", "concatenated", "joins along the first axis always", joined_flat),
     moves("fifth_before_fourth", "concat", "concatenated", "exchanges the last two of five parts or more",
         fifth_before_fourth),

@@ -19,13 +19,6 @@ from .changes import after, around, changed, instead, nothing, where_refused, wr
 from .language_syntax import rewrites
 from .movement import backwards, moves
 
-FRAMES = [
-    instead("LANG-02.3-42", "whole_frames_by_fp64", "reads an integer beside an operand by way of fp64",
-        "language.expressions.element_like", lambda operand, *_: operand if operand.kind == "float" else None),
-    instead("LANG-02.3-72", "float_frames_by_fp64", "rounds a number beside an operand to fp64 first",
-        "language.expressions.element_like", lambda operand, *_: operand if operand.kind == "int" else None),
-]  # fmt: skip
-
 
 def narrow_behind_the_first_axis(usual, x, indices, updates, axis):
     found, at = usual(x, indices, updates, axis), axis % x.rank
@@ -38,14 +31,6 @@ def narrow_behind_the_first_axis(usual, x, indices, updates, axis):
     return x
 
 
-ADDING = [
-    moves("narrow_behind_the_first_axis", "scatter_add", "scattered",
-        "adds in the narrow dtype, but along the first axis", narrow_behind_the_first_axis, "LANG-10-01"),
-    moves("updates_backwards", "scatter_add", "scattered", "adds updates from the last to the first", backwards,
-        "LANG-10-01"),
-]  # fmt: skip
-
-
 def truncated(usual, shape, axis, kind):
     nearest, exact = usual(shape, axis, kind), usual(shape, axis, dtype("int64")).values
     if kind.kind != "float":
@@ -55,7 +40,22 @@ def truncated(usual, shape, axis, kind):
     return Array(kind, np.where(nearest.values > exact, kept, nearest.values))
 
 
-OUT_OF_NOTHING = [
+def lenient(name, description, *phrases, clause="LANG-03.2-01", module=movement):
+    """Return a violation in which a module skips the refusals whose source has one of the phrases."""
+    passed = without_refusals(module, lambda source: any(phrase in source for phrase in phrases))
+    return replaced(clause, description, make, *passed, name=name)
+
+
+ONE_DTYPE = "graph.movement.require_one_dtype"
+VIOLATIONS = [
+    instead("LANG-02.3-42", "whole_frames_by_fp64", "reads an integer beside an operand by way of fp64",
+        "language.expressions.element_like", lambda operand, *_: operand if operand.kind == "float" else None),
+    instead("LANG-02.3-72", "float_frames_by_fp64", "rounds a number beside an operand to fp64 first",
+        "language.expressions.element_like", lambda operand, *_: operand if operand.kind == "int" else None),
+    moves("narrow_behind_the_first_axis", "scatter_add", "scattered",
+        "adds in the narrow dtype, but along the first axis", narrow_behind_the_first_axis, "LANG-10-01"),
+    moves("updates_backwards", "scatter_add", "scattered", "adds updates from the last to the first", backwards,
+        "LANG-10-01"),
     moves("iota_along_the_last", "iota", "positions", "counts along the last axis",
         lambda usual, shape, axis, kind: usual(shape, len(shape) - 1, kind), "LANG-05.3-01"),
     moves("iota_along_the_first", "iota", "positions", "counts along the first axis",
@@ -68,17 +68,6 @@ OUT_OF_NOTHING = [
         ("graph.constant.LayoutCast.execute",
         lambda self, x, env: Array(x.dtype, x.values.T.reshape(x.shape)) if self.to == "col_major" else x),
         only=["layout_cast"]),
-]  # fmt: skip
-
-
-def lenient(name, description, *phrases, clause="LANG-03.2-01", module=movement):
-    """Return a violation in which a module skips the refusals whose source has one of the phrases."""
-    passed = without_refusals(module, lambda source: any(phrase in source for phrase in phrases))
-    return replaced(clause, description, make, *passed, name=name)
-
-
-ONE_DTYPE = "graph.movement.require_one_dtype"
-LENIENT = [
     lenient("shapes_not_compared", "lets reshape and broadcast take any shape", "does not become",
         "does not broadcast"),
     lenient("joints_not_compared", "lets concat and pad take any shapes", "one rank", "equal extents",

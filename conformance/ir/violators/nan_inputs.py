@@ -26,15 +26,6 @@ def with_bias(x, target, overflow):
     return Array(target, np.where(np.isinf(x.values), x.values, rounded.view(np.float32)))
 
 
-CASTS = [
-    miscast("with_bias", "rounds fp32 to bf16 by an addition to the code, NaN too", with_bias,
-        lambda source, target: source.name == "fp32" and target.name == "bf16"),
-    miscast("true_if_quiet", "takes signalling NaN for false",
-        lambda x, target, overflow: Array(target, (x.values != 0) & ~(np.isnan(x.values) & ~quiet(x.values))),
-        lambda source, target: target.kind == "bool" and source.kind == "float" and not source.is_narrow),
-]  # fmt: skip
-
-
 def below_all(values):
     return np.where(np.isnan(values) & np.signbit(values), values.dtype.type(-np.inf), values)
 
@@ -50,7 +41,12 @@ def compared(clause, name, operation):
     return changed(clause, name, description, (operation, "compute", staticmethod(by_codes)))
 
 
-ORDER = [
+VIOLATIONS = [
+    miscast("with_bias", "rounds fp32 to bf16 by an addition to the code, NaN too", with_bias,
+        lambda source, target: source.name == "fp32" and target.name == "bf16"),
+    miscast("true_if_quiet", "takes signalling NaN for false",
+        lambda x, target, overflow: Array(target, (x.values != 0) & ~(np.isnan(x.values) & ~quiet(x.values))),
+        lambda source, target: target.kind == "bool" and source.kind == "float" and not source.is_narrow),
     compared("LANG-02.3-68", "negative_nan_less", elementwise.Less),
     compared("LANG-02.3-69", "negative_nan_not_greater", elementwise.Greater),
     compared("LANG-02.3-66", "negative_nan_equal", elementwise.Equal),

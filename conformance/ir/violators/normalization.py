@@ -34,28 +34,6 @@ def unit_rounded(self, x, centred, square, eps, gamma):
     return unit.cast_to(self.x.dtype).cast_to(unit.dtype) * gamma
 
 
-NORMS = [
-    normed("LANG-10-01", "uncentred", "subtracts the square of the mean", LayerNorm,
-        lambda self, x, centred, square, eps, gamma, beta:
-        centred * (mean(self, x * x) - mean(self, x) * mean(self, x) + eps).rsqrt() * gamma + beta),
-    normed("LANG-02-04", "eps_outside", "adds eps to the root", LayerNorm,
-        lambda self, x, centred, square, eps, gamma, beta: centred / (square.sqrt() + eps) * gamma + beta),
-    normed("LANG-10-01", "divided", "divides by a rounded root", LayerNorm,
-        lambda self, x, centred, square, eps, gamma, beta: centred / (square + eps).sqrt() * gamma + beta),
-    normed("LANG-10-01", "factors_first", "multiplies gamma and root first", LayerNorm,
-        lambda self, x, centred, square, eps, gamma, beta: centred * ((square + eps).rsqrt() * gamma) + beta),
-    normed("LANG-02-04", "without_eps", "adds no eps", RmsNorm,
-        lambda self, x, centred, square, eps, gamma: x * square.rsqrt() * gamma),
-    normed("LANG-10-01", "rms_divided", "divides by a rounded root mean square", RmsNorm,
-        lambda self, x, centred, square, eps, gamma: x / (square + eps).sqrt() * gamma),
-    normed("LANG-10-01", "unit_rounded", "rounds before it multiplies by gamma", RmsNorm, unit_rounded),
-    normed("LANG-02-04", "last_axis", "normalizes along the last axis, whatever is asked", RmsNorm,
-        lambda self, x, centred, square, eps, gamma: x * ((x * x).mean(axis=-1, keepdims=True) + eps).rsqrt() * gamma),
-    changed("LANG-11-03", "any_vector", "takes vectors of any extent for gamma and beta",
-        ("graph.composites.require_vector_along", nothing)),
-]  # fmt: skip
-
-
 def attended(clause, name, description, substitute, method="decompose"):
     """Return a violation with another composition of attention."""
     place = f"graph.composites.FlashAttention.{method}"
@@ -109,7 +87,25 @@ def naive(self, build, *operands):
     return finished(self, powers / powers.sum(axis=-1, keepdims=True), v)
 
 
-ATTENTION = [
+VIOLATIONS = [
+    normed("LANG-10-01", "uncentred", "subtracts the square of the mean", LayerNorm,
+        lambda self, x, centred, square, eps, gamma, beta:
+        centred * (mean(self, x * x) - mean(self, x) * mean(self, x) + eps).rsqrt() * gamma + beta),
+    normed("LANG-02-04", "eps_outside", "adds eps to the root", LayerNorm,
+        lambda self, x, centred, square, eps, gamma, beta: centred / (square.sqrt() + eps) * gamma + beta),
+    normed("LANG-10-01", "divided", "divides by a rounded root", LayerNorm,
+        lambda self, x, centred, square, eps, gamma, beta: centred / (square + eps).sqrt() * gamma + beta),
+    normed("LANG-10-01", "factors_first", "multiplies gamma and root first", LayerNorm,
+        lambda self, x, centred, square, eps, gamma, beta: centred * ((square + eps).rsqrt() * gamma) + beta),
+    normed("LANG-02-04", "without_eps", "adds no eps", RmsNorm,
+        lambda self, x, centred, square, eps, gamma: x * square.rsqrt() * gamma),
+    normed("LANG-10-01", "rms_divided", "divides by a rounded root mean square", RmsNorm,
+        lambda self, x, centred, square, eps, gamma: x / (square + eps).sqrt() * gamma),
+    normed("LANG-10-01", "unit_rounded", "rounds before it multiplies by gamma", RmsNorm, unit_rounded),
+    normed("LANG-02-04", "last_axis", "normalizes along the last axis, whatever is asked", RmsNorm,
+        lambda self, x, centred, square, eps, gamma: x * ((x * x).mean(axis=-1, keepdims=True) + eps).rsqrt() * gamma),
+    changed("LANG-11-03", "any_vector", "takes vectors of any extent for gamma and beta",
+        ("graph.composites.require_vector_along", nothing)),
     attended("LANG-10-02", "scores_rounded", "rounds scores to the operands' type", scores_rounded),
     attended("LANG-10-01", "weights_rounded", "rounds weights to the operands' type", weights_rounded),
     attended("LANG-10-01", "queries_scaled", "scales the queries", queries_scaled),

@@ -98,23 +98,6 @@ def softmax(clause, name, description, execute):
     return changed(clause, name, description, ("graph.reductions.Softmax.execute", execute))
 
 
-SOFTMAXES = [
-    softmax("LANG-05.4-03", "maximum_of_a_block", "subtracts the maximum of the first 1,024 elements",
-        softmax_with(lambda x: largest(x[..., :1024]))),
-    softmax("LANG-15-08", "first_element", "subtracts the first element", softmax_with(lambda x: x[..., :1])),
-    softmax("LANG-15-09", "forgetful_total", "leaves the first element out of the sum",
-        softmax_with(total=lambda x: tree_sum(x) - x[..., :1] if x.shape[-1] > 1 else tree_sum(x))),
-    softmax("LANG-10-06", "folded_softmax", "sums from left to right",
-        softmax_with(total=lambda x: fold(x, -1)[..., None])),
-    softmax("LANG-15-07", "approximate_exponential", "takes an exponential that is now and then one unit off",
-        softmax_with(exponential=one_ulp_off)),
-    softmax("LANG-15-07", "reciprocal_softmax", "multiplies by the inverse of the sum",
-        normalizing(lambda powers, kind: powers * (1 / tree_sum(powers)))),
-    softmax("LANG-15-07", "narrow_exponentials", "rounds exponentials to the operand's type",
-        normalizing(lambda powers, kind: round_to(powers, kind) / tree_sum(round_to(powers, kind)))),
-]  # fmt: skip
-
-
 def rounding(clause, name, description, rule):
     """Return a violation of the operators on narrow types."""
 
@@ -146,7 +129,20 @@ def flushed(x):
     return Array(x.dtype, without_subnormals(x.values, x.dtype)) if x.dtype.kind == "float" else x
 
 
-OPERATORS = [
+VIOLATIONS = [
+    softmax("LANG-05.4-03", "maximum_of_a_block", "subtracts the maximum of the first 1,024 elements",
+        softmax_with(lambda x: largest(x[..., :1024]))),
+    softmax("LANG-15-08", "first_element", "subtracts the first element", softmax_with(lambda x: x[..., :1])),
+    softmax("LANG-15-09", "forgetful_total", "leaves the first element out of the sum",
+        softmax_with(total=lambda x: tree_sum(x) - x[..., :1] if x.shape[-1] > 1 else tree_sum(x))),
+    softmax("LANG-10-06", "folded_softmax", "sums from left to right",
+        softmax_with(total=lambda x: fold(x, -1)[..., None])),
+    softmax("LANG-15-07", "approximate_exponential", "takes an exponential that is now and then one unit off",
+        softmax_with(exponential=one_ulp_off)),
+    softmax("LANG-15-07", "reciprocal_softmax", "multiplies by the inverse of the sum",
+        normalizing(lambda powers, kind: powers * (1 / tree_sum(powers)))),
+    softmax("LANG-15-07", "narrow_exponentials", "rounds exponentials to the operand's type",
+        normalizing(lambda powers, kind: round_to(powers, kind) / tree_sum(round_to(powers, kind)))),
     changed("LANG-03.2-02", "one_for_nothing", "makes one element of a scalar and none",
         ("numerics.arithmetic._rounded_once", around(lambda usual, operator, a, b:
             Array(a.dtype, np.zeros(1, a.dtype.carrier))

@@ -38,7 +38,7 @@ def widest_first(entry):
         entry["arguments"].insert(0, entry["arguments"].pop(arguments.index("fp64")))
 
 
-ORDERS = [
+VIOLATIONS = [
     overlooks("LANG-16-02", "fifth_parameter", "that a buffer is the fifth parameter, behind scalars",
         r"%p4 stands behind"),
     turns_down("LANG-16-03", "wide_last", "a wide scalar behind two narrow ones", r"fp32, fp32, int32, int64"),
@@ -46,9 +46,6 @@ ORDERS = [
     exchanging("LANG-16-03", "last_twice", "passes the last of three scalars twice", last_twice),
     tells("LANG-16-02", "wide_among_buffers", "puts a wide scalar before the buffers where there is a narrow one too",
         widest_first),
-]  # fmt: skip
-
-HIDDEN = [
     reads("LANG-16-04", "hidden_bytes", "lists hidden numbers of 8 bits for AMD", "amdgcn",
         r"(grid_dim_x\n.*\n *\.size: +)4", r"\g<1>1"),
     reads("LANG-16-03", "scalars_hidden", "lists scalars as hidden for AMD", "amdgcn",

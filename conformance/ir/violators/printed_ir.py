@@ -44,7 +44,7 @@ def subtraction(found):
     return f'{zero}{found["in"]}{value} = "tessera.graph.subtract"({value}z, {operand}) : ({kind}, {kind}) -> {kind}'
 
 
-CONSTANTS = [
+VIOLATIONS = [
     printing("LANG-01-07", "large_attributes", "prints nine digits of large attributes",
         r"(?<=high = \[0\], value = )-?\d+\.\d+(?:e-?\+?\d+)?", nine_digits),
     printing("LANG-01-03", "unsigned_infinity", "prints both infinities alike", "0xFFF0000000000000",
@@ -55,9 +55,6 @@ CONSTANTS = [
         lambda found: str(int(float(found[0])))),
     printing("LANG-01-07", "short_epsilons", "prints eps with no more than one digit", EPSILON,
         lambda found: "0.0" if float(found[0]) < 1e-9 else found[0]),
-]  # fmt: skip
-
-SIGNS = [
     printing("LANG-14.2-02", "sign_of_the_first_factor", "prints the sign of a product at its first factor",
         NEGATED_PRODUCT, first_factor),
     printing("LANG-14.2-02", "negation_as_difference", "prints a negation as a difference from zero",

@@ -88,7 +88,16 @@ def tf32_result(a, b, out):
     return Array(result.dtype, np.where(np.isfinite(result.values), rounded.values, result.values))
 
 
-ARITHMETICS = [
+def rounded(clause, name, description, module, rule):
+    """Return a violation with another rounding of a module of the arithmetic to narrow types."""
+
+    def to(usual, x, kind):
+        return Array(kind, rule(x.values, kind)) if kind.is_narrow else usual(x, kind)
+
+    return changed(clause, name, description, (f"numerics.{module}.cast", around(to)))
+
+
+VIOLATIONS = [
     multiplied("fused_fp64", "does not round products of fp64 either", computing(product="fused"), "LANG-10-01"),
     multiplied("half_away_sums", "rounds ties of partial sums away from zero", computing(rounding="nearest_away"),
         "LANG-10-01"),
@@ -100,19 +109,6 @@ ARITHMETICS = [
     multiplied("tf32_truncated", "truncates tf32 operands", operands_as(lambda x: x if x.dtype.name != "tf32"
             else Array(x.dtype, (x.values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32))), "LANG-05.2-02"),
     multiplied("tf32_result", "rounds tf32 results to ten bits", tf32_result, "LANG-05.2-02"),
-]  # fmt: skip
-
-
-def rounded(clause, name, description, module, rule):
-    """Return a violation with another rounding of a module of the arithmetic to narrow types."""
-
-    def to(usual, x, kind):
-        return Array(kind, rule(x.values, kind)) if kind.is_narrow else usual(x, kind)
-
-    return changed(clause, name, description, (f"numerics.{module}.cast", around(to)))
-
-
-ROUNDED = [
     rounded("LANG-10-02", "flushed_results", "flushes subnormal narrow results to zero", "matmul", flushed),
     rounded("LANG-10-02", "fp16_between", "rounds to fp16 before fp8", "matmul",
         lambda values, kind: (through("fp16")(values, kind) if kind.bits == 8 else round_to(values, kind))),

@@ -56,7 +56,7 @@ def zeros(operand, result):
     return Array(operand.dtype, np.zeros_like(operand.values))
 
 
-IN_PLACE = [
+VIOLATIONS = [
     in_place("LANG-02.3-55", "scatter_add_in_place", "adds updates into the operand itself", ["scatter_add"]),
     in_place("LANG-02.3-55", "softmax_in_place", "writes softmax over its operand", ["softmax"]),
     in_place("LANG-04-02", "norms_in_place", "writes norms over their operand", ["layer_norm", "rms_norm"]),
@@ -71,9 +71,6 @@ IN_PLACE = [
     in_place("LANG-04-02", "fft_as_scratch", "transforms in the place of the operand", ["fft", "ifft"], change=zeros),
     in_place("LANG-04-01", "argmax_of_magnitudes", "leaves magnitudes where the largest was looked for",
         ["max", "min", "argmax"], change=lambda operand, result: Array(operand.dtype, np.abs(operand.values))),
-]  # fmt: skip
-
-REMEMBERED = [
     remembering("LANG-02.3-55", "remembered_sums", "gives again the sum of another operand of the type", ["sum"]),
     remembering("LANG-04-01", "remembered_functions", "gives again a function of another operand of the type",
         ["tanh", "erf", "sin"]),

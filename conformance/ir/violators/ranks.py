@@ -37,27 +37,6 @@ def parts_backwards(self, brought, results):
     return [Array(brought[0].dtype, np.concatenate(arrays, axis=self.concat)) for arrays in taken]
 
 
-GIVEN = [
-    given("LANG-05.2-05", "max_for_min", "takes the largest for the smallest", "AllReduce",
-        lambda self, brought, results:
-        [meaning.reduced("max", brought)] * len(brought) if self.op == "min" else results),
-    given("LANG-08.3-03", "lost_rank", "leaves out the last of three ranks or more", "AllReduce",
-        lambda self, brought, results:
-        [meaning.reduced(self.op, brought[:-1])] * len(brought) if len(brought) > 2 else results),
-    given("LANG-09-02", "parts_backwards", "hands parts out from the last rank to the first", "ReduceScatter",
-        lambda self, brought, results: results[::-1]),
-    given("LANG-09-02", "together_backwards", "puts parts together from the last rank to the first", "AllGather",
-        lambda self, brought, results: meaning.all_gather(brought[::-1], self.dim)),
-    given("LANG-09-02", "other_root", "broadcasts from the first rank whatever the root", "RootBroadcast",
-        lambda self, brought, results: [brought[0]] * len(brought)),
-    given("LANG-09-02", "backwards_to_the_other_dimension",
-        "puts parts together from the last of five ranks or more, along the other dimension", "AllToAll",
-        parts_backwards),
-    given("LANG-09-02", "nothing_exchanged", "leaves every part where it was", "AllToAll",
-        lambda self, brought, results: brought if self.split == self.concat else results),
-]  # fmt: skip
-
-
 def reducing(clause, name, description, combine):
     """Return a violation with another sum over the ranks."""
 
@@ -85,20 +64,6 @@ def saturated_sums(usual, op, contributions, tree=None):
         return usual(op, contributions, tree)
     total = sum(contribution.values.astype(np.int64) for contribution in contributions)
     return Array(first.dtype, np.clip(total, first.dtype.int_min, first.dtype.int_max).astype(first.dtype.carrier))
-
-
-ARITHMETIC = [
-    wrapped("LANG-05.5-01", "back_the_same_way", "sends the gradient of an all-to-all on as the operand",
-        "graph.collectives.AllToAll.adjoint", lambda usual, self, at, build:
-        usual(self if self.x.rank < 2 else replace(self, split=1 - self.split, concat=1 - self.concat), at, build)),
-    reducing("LANG-09-06", "fold", "adds from the first rank to the last",
-        lambda brought: reductions.sum(stacked(brought), 0, tree=FOLD)),
-    reducing("LANG-09-06", "narrow_nodes", "rounds at every rank", rounded_at_nodes),
-    wrapped("LANG-05.5-01", "gradient_of_two_dimensions",
-        "gathers the gradient of a part of a third dimension along the first",
-        "graph.collectives.ReduceScatter.adjoint",
-        lambda usual, self, at, build: usual(replace(self, dim=self.dim % 2), at, build)),
-]  # fmt: skip
 
 
 def overlooking(clause, name, description, what):
@@ -150,7 +115,34 @@ def of_one_shape(usual, self, *, ranks, **request):
     return usual(self, ranks=ranks, **request)
 
 
-DISAGREEMENT = [
+VIOLATIONS = [
+    given("LANG-05.2-05", "max_for_min", "takes the largest for the smallest", "AllReduce",
+        lambda self, brought, results:
+        [meaning.reduced("max", brought)] * len(brought) if self.op == "min" else results),
+    given("LANG-08.3-03", "lost_rank", "leaves out the last of three ranks or more", "AllReduce",
+        lambda self, brought, results:
+        [meaning.reduced(self.op, brought[:-1])] * len(brought) if len(brought) > 2 else results),
+    given("LANG-09-02", "parts_backwards", "hands parts out from the last rank to the first", "ReduceScatter",
+        lambda self, brought, results: results[::-1]),
+    given("LANG-09-02", "together_backwards", "puts parts together from the last rank to the first", "AllGather",
+        lambda self, brought, results: meaning.all_gather(brought[::-1], self.dim)),
+    given("LANG-09-02", "other_root", "broadcasts from the first rank whatever the root", "RootBroadcast",
+        lambda self, brought, results: [brought[0]] * len(brought)),
+    given("LANG-09-02", "backwards_to_the_other_dimension",
+        "puts parts together from the last of five ranks or more, along the other dimension", "AllToAll",
+        parts_backwards),
+    given("LANG-09-02", "nothing_exchanged", "leaves every part where it was", "AllToAll",
+        lambda self, brought, results: brought if self.split == self.concat else results),
+    wrapped("LANG-05.5-01", "back_the_same_way", "sends the gradient of an all-to-all on as the operand",
+        "graph.collectives.AllToAll.adjoint", lambda usual, self, at, build:
+        usual(self if self.x.rank < 2 else replace(self, split=1 - self.split, concat=1 - self.concat), at, build)),
+    reducing("LANG-09-06", "fold", "adds from the first rank to the last",
+        lambda brought: reductions.sum(stacked(brought), 0, tree=FOLD)),
+    reducing("LANG-09-06", "narrow_nodes", "rounds at every rank", rounded_at_nodes),
+    wrapped("LANG-05.5-01", "gradient_of_two_dimensions",
+        "gathers the gradient of a part of a third dimension along the first",
+        "graph.collectives.ReduceScatter.adjoint",
+        lambda usual, self, at, build: usual(replace(self, dim=self.dim % 2), at, build)),
     *map(uneven, (collectives.ReduceScatter, collectives.AllGather, collectives.RootBroadcast, collectives.AllToAll)),
     overlooking("LANG-15-12", "any_dtypes", "does not compare dtypes between ranks", "dtype"),
     overlooking("LANG-11-11", "any_op", "does not compare what ranks compute", "op"),

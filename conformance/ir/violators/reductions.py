@@ -78,7 +78,6 @@ DETERMINISTIC = [
     ordered(f"{name}_deterministic", f"{description}, though the order is declared", order, "LANG-10-05")
     for name, description, order in ORDERS[:2]
 ]
-UNSTABLE = [ordered("lost_terms", "drops an odd tail of a stable sum", without_tail, "RT-04.7-02")]
 
 
 def reduced(name, description, operation, compute, kind="float"):
@@ -114,31 +113,6 @@ def saturating(operator):
     return compute
 
 
-ACCUMULATORS = [
-    reduced("narrow_product", "multiplies in the operand's own type", graph.Prod,
-        accumulated(lambda kind: kind.storage, reductions.prod)),
-    reduced("wide_narrow_sum", "sums narrow types in fp64", graph.Sum,
-        accumulated(lambda kind: DTYPES["fp64"] if kind.is_narrow else kind.accumulator, reductions.sum)),
-    reduced("wide_product", "multiplies in fp64", graph.Prod,
-        accumulated(lambda kind: DTYPES["fp64"], reductions.prod)),
-    reduced("half_sum", "sums fp8 in fp16", graph.Sum,
-        accumulated(lambda kind: DTYPES["fp16"] if kind.bits == 8 else kind.accumulator, reductions.sum)),
-    reduced("exact_sum", "rounds the exact sum once", graph.Sum, exact_sum),
-    reduced("compensated_sum", "sums with Kahan's compensation unasked", graph.Sum,
-        lambda x, axis, keepdims: reductions.sum(x, axis, keepdims, order="kahan")),
-    reduced("saturating_sum", "saturates sums of integers", graph.Sum, saturating(np.add), "int"),
-    reduced("saturating_product", "saturates products of integers", graph.Prod, saturating(np.multiply), "int"),
-    rounded("LANG-10-01", "half_away", "rounds ties of reductions away from zero", "reductions", half_away),
-    rounded("LANG-10-01", "truncation", "truncates reductions", "reductions", toward_zero),
-    rounded("LANG-10-01", "flushed_results", "flushes subnormal reductions to zero", "reductions", flushed),
-    rounded("LANG-10-01", "no_saturation", "lets fp8 reductions overflow to infinity or NaN", "reductions",
-        unsaturated),
-    changed("LANG-10-01", "flushed_operands", "takes subnormal operands of sums and products for zero",
-        ("numerics.reductions._model", lambda operation, x, arithmetic, *kinds:
-            DeclaredArithmetic(x.dtype.accumulator, subnormals="flushed"))),
-]  # fmt: skip
-
-
 def mean_by_reciprocal(x, axis, keepdims):
     kind = x.dtype.accumulator
     total = reductions.sum(Array(kind, x.values.astype(kind.carrier)), axis, keepdims).values
@@ -155,13 +129,6 @@ def mean_of_quotients(x, axis, keepdims):
     kind = x.dtype.accumulator
     quotients = x.values.astype(kind.carrier) / kind.carrier.type(x.shape[axis])
     return cast(reductions.sum(Array(kind, quotients), axis, keepdims), x.dtype)
-
-
-MEANS = [
-    reduced("mean_by_reciprocal", "multiplies the sum by 1 / n", graph.Mean, mean_by_reciprocal),
-    reduced("mean_of_rounded", "rounds the sum of a mean to a narrow type", graph.Mean, mean_of_rounded),
-    reduced("mean_of_quotients", "divides before it adds", graph.Mean, mean_of_quotients),
-]
 
 
 # log-sum-exp
@@ -186,15 +153,38 @@ def finite_maximum(values, least=-np.inf):
     return np.where(np.isfinite(largest) & (largest > least), largest, np.zeros_like(largest))
 
 
-AXES = [
+VIOLATIONS = [
+    ordered("lost_terms", "drops an odd tail of a stable sum", without_tail, "RT-04.7-02"),
+    reduced("narrow_product", "multiplies in the operand's own type", graph.Prod,
+        accumulated(lambda kind: kind.storage, reductions.prod)),
+    reduced("wide_narrow_sum", "sums narrow types in fp64", graph.Sum,
+        accumulated(lambda kind: DTYPES["fp64"] if kind.is_narrow else kind.accumulator, reductions.sum)),
+    reduced("wide_product", "multiplies in fp64", graph.Prod,
+        accumulated(lambda kind: DTYPES["fp64"], reductions.prod)),
+    reduced("half_sum", "sums fp8 in fp16", graph.Sum,
+        accumulated(lambda kind: DTYPES["fp16"] if kind.bits == 8 else kind.accumulator, reductions.sum)),
+    reduced("exact_sum", "rounds the exact sum once", graph.Sum, exact_sum),
+    reduced("compensated_sum", "sums with Kahan's compensation unasked", graph.Sum,
+        lambda x, axis, keepdims: reductions.sum(x, axis, keepdims, order="kahan")),
+    reduced("saturating_sum", "saturates sums of integers", graph.Sum, saturating(np.add), "int"),
+    reduced("saturating_product", "saturates products of integers", graph.Prod, saturating(np.multiply), "int"),
+    rounded("LANG-10-01", "half_away", "rounds ties of reductions away from zero", "reductions", half_away),
+    rounded("LANG-10-01", "truncation", "truncates reductions", "reductions", toward_zero),
+    rounded("LANG-10-01", "flushed_results", "flushes subnormal reductions to zero", "reductions", flushed),
+    rounded("LANG-10-01", "no_saturation", "lets fp8 reductions overflow to infinity or NaN", "reductions",
+        unsaturated),
+    changed("LANG-10-01", "flushed_operands", "takes subnormal operands of sums and products for zero",
+        ("numerics.reductions._model", lambda operation, x, arithmetic, *kinds:
+            DeclaredArithmetic(x.dtype.accumulator, subnormals="flushed"))),
+    reduced("mean_by_reciprocal", "multiplies the sum by 1 / n", graph.Mean, mean_by_reciprocal),
+    reduced("mean_of_rounded", "rounds the sum of a mean to a narrow type", graph.Mean, mean_of_rounded),
+    reduced("mean_of_quotients", "divides before it adds", graph.Mean, mean_of_quotients),
     changed("LANG-02-04", "kept_behind", "keeps the axis of a reduction of rank 4 as the last one",
         ("numerics.reductions._result", around(lambda usual, reduced, axis, keepdims:
             usual(reduced, reduced.rank if reduced.rank > 2 else axis, keepdims)))),
     changed("LANG-02-04", "argmax_in_fp64", "compares int64 in fp64", ("graph.reductions.ArgMax.compute",
             staticmethod(lambda x, axis, keepdims=False: reductions.argmax(Array(dtype("fp64"),
             x.values.astype(np.float64)) if x.dtype.name == "int64" else x, axis, keepdims)))),
-]  # fmt: skip
-LOG_SUM_EXP = [
     reduced("shift_above", "subtracts no maximum below -80", graph.LogSumExp,
         log_sum_exp(lambda values: finite_maximum(values, -80), lambda kind: kind.accumulator)),
     reduced("log_sum_exp_in_fp64", "computes log-sum-exp in fp64", graph.LogSumExp,

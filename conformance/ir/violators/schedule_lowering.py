@@ -56,16 +56,13 @@ def shape_of_the_default(usual, function, parameter, shapes):
     return replace(parameter.type, shape=default.shape)
 
 
-CHOICES = [
+VIOLATIONS = [
     wrapped("LANG-08.2-13", "FusesOnOneVendor", "fuses nothing on devices of AMD",
         "adapter.ReferenceAdapter.language_lower", unfused),
     choosing("LANG-08.2-14", "left_only", "prefetches the first operand only", prefetched=(0,)),
     choosing("LANG-08.2-14", "shared_always", "prefetches to shared memory whatever is asked for", scope="shared"),
     instead("LANG-11-09", "registers_not_asked", "chooses rows by shared memory alone", "schedule.choices.RESERVED",
         -1000),
-]  # fmt: skip
-
-ASKED_FOR = [
     putting("LANG-13.1-05", "half_of_k", "tiles k by half of what is asked for", Tile, k=lambda k: max(k // 2, 1)),
     putting("LANG-13.1-08", "no_double_buffer", "never has two buffers take turns", Pipeline,
         double_buffer=lambda given: False),
@@ -73,9 +70,6 @@ ASKED_FOR = [
     undirected("LANG-06.1-01", "tile_directives", "does not follow tile directives", "tile"),
     undirected("LANG-06.1-03", "pipeline_directives", "does not follow pipeline directives", "pipeline"),
     undirected("LANG-06.1-02", "fuse_directives", "does not follow fuse directives", "fuse"),
-]  # fmt: skip
-
-ORDER = [
     instead("LANG-08.2-01", "draws_in_branches_move", "moves draws in branches behind others",
         "schedule.fusion.has_effects",
         lambda instruction: bool(instruction.operation.effects or instruction.operation.calls)),

@@ -33,7 +33,15 @@ def by_product(usual, self, condition, a, b, env):
     return Array(a.dtype, chosen * a.values + (1 - chosen) * b.values)
 
 
-CHOICE = [
+@breaks("LANG-03.2-03", "chooses from shapes that do not fit", "graph.elementwise.elementwise")
+def choice_of_shapes(usual, dtype, *operands):
+    try:
+        return usual(dtype, *operands)
+    except Refusal:
+        return max(operands, key=lambda operand: len(operand.shape)).with_dtype(dtype)
+
+
+VIOLATIONS = [
     changed(BROADCASTING, "extremes_flush", "flushes subnormal extremes", ("graph.elementwise.Maximum.compute",
             staticmethod(lambda a, b: flushed(arithmetic.maximum(a, b)))), only=["maximum"]),
     executes(BROADCASTING, "clamp_upper_first", "lets the lower bound win", "Clamp",
@@ -51,18 +59,6 @@ CHOICE = [
     executes(BROADCASTING, "select_wholly", "chooses for all elements at once", "Select",
         around(lambda usual, self, condition, *others, **named: usual(self, Array(condition.dtype,
             np.full(condition.shape, condition.values.reshape(-1)[:1].any())), *others, **named))),
-]  # fmt: skip
-
-
-@breaks("LANG-03.2-03", "chooses from shapes that do not fit", "graph.elementwise.elementwise")
-def choice_of_shapes(usual, dtype, *operands):
-    try:
-        return usual(dtype, *operands)
-    except Refusal:
-        return max(operands, key=lambda operand: len(operand.shape)).with_dtype(dtype)
-
-
-LENIENT = [
     instead("LANG-03.1-05", "choice_of_dtypes", "chooses from two dtypes", "graph.elementwise.require_one_dtype",
         nothing),
     replaced("LANG-11-01", "takes any number for a condition", make,

@@ -20,13 +20,6 @@ def counted_as_pure(clause, name, description, *operations):
     return replaced(clause, description, make, *substitutions, name=name)
 
 
-EFFECTS = [
-    counted_as_pure(NORM, "pure_norm", "says that a batch norm has no effect", BatchNorm),
-    counted_as_pure(OPTIMIZER, "pure_step", "says that optimizers have no effect", Sgd, AdamW),
-    cleaned(NORM, "equal_norms_merged", "takes equal batch norms for one", without_twins(BatchNorm)),
-    cleaned(OPTIMIZER, "equal_steps_merged", "takes equal steps for one", without_twins(Sgd, AdamW)),
-]
-
 KEPT = {}
 
 
@@ -67,15 +60,6 @@ def always_moving(usual, self, build, *operands):
     moved = [widened(operand, build) * (1 - Fraction(self.momentum)) for operand in operands[3:]]
     kinds = (self.running_mean.dtype, self.running_variance.dtype)
     return results[0], *(value.cast_to(kind).value for value, kind in zip(moved, kinds, strict=True))
-
-
-NORMS = [
-    batch_normed("LANG-02-04", "by_difference", "moves statistics by a share of the difference", "_moved",
-        lambda self, old, new: old + (new - old) * Fraction(self.momentum)),
-    batch_normed("LANG-10-01", "channel_order", "adds a channel up last axis first", "_of_channels", in_another_order),
-    batch_normed(NORM, "unbiased", "keeps the variance over one less than the count", "compute", around(unbiased)),
-    batch_normed(NORM, "always_moving", "moves statistics without training", "compute", around(always_moving)),
-]  # fmt: skip
 
 
 def stepped(clause, name, description, operation, compute):
@@ -122,14 +106,20 @@ def adamw(inside=False):
     return compute
 
 
-STEPS = [
+VIOLATIONS = [
+    counted_as_pure(NORM, "pure_norm", "says that a batch norm has no effect", BatchNorm),
+    counted_as_pure(OPTIMIZER, "pure_step", "says that optimizers have no effect", Sgd, AdamW),
+    cleaned(NORM, "equal_norms_merged", "takes equal batch norms for one", without_twins(BatchNorm)),
+    cleaned(OPTIMIZER, "equal_steps_merged", "takes equal steps for one", without_twins(Sgd, AdamW)),
+    batch_normed("LANG-02-04", "by_difference", "moves statistics by a share of the difference", "_moved",
+        lambda self, old, new: old + (new - old) * Fraction(self.momentum)),
+    batch_normed("LANG-10-01", "channel_order", "adds a channel up last axis first", "_of_channels", in_another_order),
+    batch_normed(NORM, "unbiased", "keeps the variance over one less than the count", "compute", around(unbiased)),
+    batch_normed(NORM, "always_moving", "moves statistics without training", "compute", around(always_moving)),
     stepped(OPTIMIZER, "rate_in_velocity", "keeps the rate in the velocity", Sgd, sgd(rate_in_velocity)),
     stepped("LANG-02-04", "velocity_rounded", "takes the velocity as it is stored", Sgd, sgd(velocity_rounded)),
     stepped("LANG-02-04", "eps_inside", "adds eps under the root", AdamW, adamw(inside=True)),
     stepped("LANG-02-04", "step_0", "takes step 0", AdamW, adamw()),
-]
-
-RESULTS = [
     wrapped("LANG-02-04", "any_v", "takes second moments of any shape", "graph.composites.require_like",
         lambda usual, name, *others, **options: usual(name, *others, **options) if name != "v" else None),
     instead(OPTIMIZER, "always_the_first", "gives the first result whichever is asked for",

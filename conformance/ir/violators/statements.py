@@ -9,13 +9,6 @@ from .changes import breaks, instead, wrapped
 from .control_flow import both_branches, exchanged, runs
 from .language_syntax import refuses, rewrites
 
-SEMICOLONS = [
-    refuses("LANG-02.3-17", "semicolon_wanted", "wants a semicolon after a control statement",
-        r"\} (?:return|let|\w+ =)"),
-    rewrites("LANG-02.3-17", "semicolon_taken", "takes a semicolon after a control statement",
-        r"((?:\)|else) \{[^{}]*\});", r"\1"),
-]  # fmt: skip
-
 
 @breaks("LANG-02.3-19", "assigns to every name that holds the same value", "language.scope.Scope.assign")
 def shared_storage(usual, self, name, value, *, partly=False):
@@ -34,30 +27,9 @@ def depth_of(scope):
     return 0 if scope.parent is None else 1 + depth_of(scope.parent)
 
 
-ASSIGNMENTS = [
-    wrapped("LANG-02.3-19", "not_from_deep", "forgets what is assigned three blocks deep",
-        "language.scope.Scope.outside",
-        lambda usual, self, name: self.parent.find(name) if depth_of(self) > 2 else usual(self, name)),
-    instead("LANG-02.3-19", "untyped_literals", "types an assigned literal by itself", "language.statements.dtype_of",
-        lambda type_: None),
-    rewrites("LANG-02.3-19", "walrus", "takes := for an assignment", r"(\b\w+) := ", r"\1 = "),
-]  # fmt: skip
-
-
 def _returned_exchanged(usual, self, *arguments):
     present = usual(self, *arguments)
     return None if present is None else exchanged(present, lambda value: value.type)
-
-
-OPERATIONS = [
-    wrapped("LANG-02.3-28", "returned_exchanged", "exchanges the last two of several returned values",
-        "language.modules.FunctionLowering._returned_values", _returned_exchanged),
-    rewrites("LANG-02.3-21", "any_expression", "takes any expression as a statement",
-        r"(?m)^    (?!return)-?\w+(?: \+ \w+|\[\d\])?;$", ""),
-    wrapped("LANG-02.3-21", "unexecuted", "does not execute a func that is called as a statement",
-        "language.statements.Statements._call",
-        lambda usual, self, call, first: usual(self, call, first) if len(call.callee) > 1 else None),
-]  # fmt: skip
 
 
 def _late(usual, self, block, arguments, frame):
@@ -77,7 +49,24 @@ def early(usual, self, block, arguments, frame):
     return usual(self, replace(block, instructions=tuple(ordered)), arguments, frame)
 
 
-ASSERTIONS = [
+VIOLATIONS = [
+    refuses("LANG-02.3-17", "semicolon_wanted", "wants a semicolon after a control statement",
+        r"\} (?:return|let|\w+ =)"),
+    rewrites("LANG-02.3-17", "semicolon_taken", "takes a semicolon after a control statement",
+        r"((?:\)|else) \{[^{}]*\});", r"\1"),
+    wrapped("LANG-02.3-19", "not_from_deep", "forgets what is assigned three blocks deep",
+        "language.scope.Scope.outside",
+        lambda usual, self, name: self.parent.find(name) if depth_of(self) > 2 else usual(self, name)),
+    instead("LANG-02.3-19", "untyped_literals", "types an assigned literal by itself", "language.statements.dtype_of",
+        lambda type_: None),
+    rewrites("LANG-02.3-19", "walrus", "takes := for an assignment", r"(\b\w+) := ", r"\1 = "),
+    wrapped("LANG-02.3-28", "returned_exchanged", "exchanges the last two of several returned values",
+        "language.modules.FunctionLowering._returned_values", _returned_exchanged),
+    rewrites("LANG-02.3-21", "any_expression", "takes any expression as a statement",
+        r"(?m)^    (?!return)-?\w+(?: \+ \w+|\[\d\])?;$", ""),
+    wrapped("LANG-02.3-21", "unexecuted", "does not execute a func that is called as a statement",
+        "language.statements.Statements._call",
+        lambda usual, self, call, first: usual(self, call, first) if len(call.callee) > 1 else None),
     wrapped("LANG-04-10", "late", "checks assertions at the end of their block", "graph.interpreter.Interpreter.block",
         _late),
     refuses("LANG-02.3-45", "no_labels", "has no string in a barrier", r'barrier\("'),

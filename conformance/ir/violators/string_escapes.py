@@ -23,7 +23,7 @@ def in_turn(order, text):
     return text
 
 
-MEANINGS = [
+VIOLATIONS = [
     unescaped("LANG-14.1-07", "quotes_last", "reads backslashes before quotes and letters", partial(in_turn, '\\nrt"')),
     unescaped("LANG-02.1-05", "stripped", "strips escaped quotes from the ends of a string",
         lambda text: in_turn('"nrt\\', text).strip('"')),
@@ -33,9 +33,6 @@ MEANINGS = [
         lambda text: in_turn('nt"', text).replace("\\r", "\n")),
     unescaped("LANG-14.1-09", "tab_as_blanks", "reads an escaped tab as blanks",
         lambda text: in_turn('nr"', text).replace("\\t", "    ")),
-]  # fmt: skip
-
-PRINTED = [
     printing("LANG-02.1-05", "printed_bare", "prints quotes of strings without a backslash", r'message = ".*"',
         lambda found: str(found[0]).replace('\\"', '"')),
     printing("LANG-02.1-05", "printed_in_ascii", "prints signs beyond ASCII as question marks", r"[^\x00-\x7f]",

@@ -57,7 +57,7 @@ def hidden_between(declared):
     return [*buffers, *declared[-3:], *declared[len(buffers) : -3]]
 
 
-ORDER = [
+ORDER_AND_CODE = [
     parameters("LANG-16-02", "scalars_before_buffers", "emits scalars before buffers",
         lambda declared: sorted(declared, key=lambda parameter: parameter.startswith("ptr"))),
     parameters("LANG-16-03", "hidden_between", "puts hidden metadata before the scalars", hidden_between),
@@ -66,9 +66,6 @@ ORDER = [
         r"\.param \.u32 (tss_kernel_\w+_param_\d+\s*\))", r".param .f32 \1"),
     parameters("LANG-08.1-03", "narrow_scalars", "emits 64-bit scalars as 32",
         lambda declared: [re.sub("^i64", "i32", parameter) for parameter in declared]),
-]  # fmt: skip
-
-CODE = [
     reads("LANG-08-02", "one_sm", "emits PTX for sm_80 always", "ptx", r"\.target sm_\d+", ".target sm_80"),
     reads("LANG-08-02", "contracted", "emits the flag contract", "llvm", "= fmul ", "= fmul contract "),
     reads("LANG-08-03", "fast_sums", "emits the flag fast", "llvm", "= fadd ", "= fadd fast "),

@@ -36,24 +36,9 @@ def halves(of):
     return np.concatenate([of[:, middle:], of[:, :middle]], axis=1)
 
 
-PLACES = [
-    holding(MMA, "a_columns", "takes the halves of A along k for each other", "nvidia", "columns", halves),
-    holding(MFMA, "amd_a_rows", "swaps the rows of A's share", "amd", "rows", lambda of: of[::-1]),
-]
-
-
 def last_matrix_first(usual, count, transpose):
     rows, places = usual(count, transpose)
     return rows // 8 * -8 + 8 * (count - 1) + rows % 8, places
-
-
-MATRICES = [
-    wrapped(LDMATRIX, "not_transposed", "never transposes", "target_ir.operations.vendors.ldmatrix",
-        lambda usual, count, transpose: usual(count, False)),
-    wrapped(LDMATRIX, "reversed", "reverses the matrices", "target_ir.operations.vendors.ldmatrix", last_matrix_first),
-    instead("LANG-16-06", "rows_anywhere", "loads matrices from any address",
-        "kernel_machine.block.BlockState.require_aligned", nothing),
-]  # fmt: skip
 
 
 def any_barrier(self, block):
@@ -70,19 +55,6 @@ def four_bytes(usual, self, block, destination, source):
 
 
 ANYWHERE = around(lambda usual, block, at, alignment: usual(block, at, 1))
-
-MEETING = [
-    instead(BAR, "partial_bar", "lets part of a block pass bar.sync", "target_ir.operations.vendors.Barrier.run",
-        any_barrier),
-    instead(LDS, "partial_s_barrier", "lets part of a block pass s_barrier",
-        "target_ir.operations.vendors.RocdlBarrier.run", any_barrier),
-    instead(COPY, "waits_for_all", "finishes every group at a wait", "target_ir.operations.vendors.CopyWait.run",
-        lambda self, block: block.copies.wait(block, 0) or ()),
-    replaced(COPY, "copies from any address", make, ("target_ir.operations.vendors.elements", ANYWHERE),
-        ("kernel_machine.block.BlockState.require_aligned", nothing), name="copies_anywhere"),
-    instead("LANG-16-05", "vectors_anywhere", "loads vectors from any address", "target_ir.operations.memory.elements",
-        ANYWHERE),
-]  # fmt: skip
 
 # Arithmetic of lanes: conversions, comparisons, vectors, addresses
 
@@ -113,24 +85,6 @@ def vectors_in_place(usual, self, block, vector, value):
     return vector
 
 
-SCALARS = [
-    converting("integers_of_doubles", "rounds integers to fp64 first", "sitofp",
-        lambda x, to: Array(to, x.values.astype(np.float64).astype(to.carrier))),
-    converting("narrowed_twice", "rounds fp64 to fp32 before 16 bits", "fptrunc",
-        lambda x, to: llvm.cast(llvm.cast(x, DTYPES["fp32"]), to)),
-    converting("flushed", "extends subnormal floats as zeros", "fpext", lambda x, to: llvm.cast(flushed(x), to)),
-    converting("small_integers_wrap", "truncates floats to 64 bits first", "intr.fptosi.sat",
-        lambda x, to: llvm.cast(llvm.cast(x, DTYPES["int64"]), to)),
-    converting("saturated_integers", "saturates integers of fewer bits", "trunc",
-        lambda x, to: Array(to, np.clip(x.values, to.int_min, to.int_max).astype(to.carrier))),
-    converting("unsigned_extensions", "fills extended integers with zeros", "sext",
-        lambda x, to: Array(to, x.values.view(f"u{x.values.itemsize}").astype(to.carrier))),
-    instead(LLVM, "words_apart", "counts words by indices of 64 bits", "target_ir.operations.memory.GetElementPtr.run",
-        lambda self, block, base, index: addresses.moved(block, base, index.values.astype(np.int64) * (4
-            if index.dtype.bits == 64 and self.elem_type.bits == 64 else self.elem_type.storage_bytes))),
-]  # fmt: skip
-
-
 def inactive_too(block, values, sources, mask=None):
     places = np.minimum(block.every_lane - block.every_lane % block.warp + sources, block.lanes - 1)
     return values[places]
@@ -142,16 +96,6 @@ def low_words(usual, block, values, sources, mask=None):
         return found
     low, own = found.view(np.uint64) & np.uint64(0xFFFFFFFF), values.view(np.uint64) >> np.uint64(32) << np.uint64(32)
     return (low | own).view(found.dtype)
-
-
-EXCHANGES = [
-    instead(SHFL, "inactive_shfl", "reads lanes that are not active", "kernel_machine.block.exchanged", inactive_too),
-    wrapped(SHFL, "low_words_of_shfl", "exchanges 32 bits of 64", "target_ir.operations.vendors.shuffled", low_words),
-    instead(SWIZZLE, "inactive_permutation", "reads lanes that are not active",
-        "target_ir.operations.vendors.exchanged", inactive_too),
-    wrapped(SWIZZLE, "low_words_of_permutation", "exchanges 32 bits of 64", "target_ir.operations.vendors.exchanged",
-        low_words),
-]  # fmt: skip
 
 
 @breaks("LANG-08.1-03", "truncates 64-bit scalars to 32", "adapter.ReferenceAdapter.language_execute_ir")
@@ -189,7 +133,57 @@ def floored(usual, self, block, x, y):
     return Array(found.dtype, (found.values - down).astype(found.values.dtype))
 
 
-ENTRIES = [
+@breaks("LANG-08-01", "compares narrow integers without their signs", "target_ir.operations.llvm.Comparison.run")
+def without_signs(usual, self, block, a, b):
+    if self.a.dtype.kind == "int" and self.a.dtype.bits < 32:
+        a, b = (Array(DTYPES["int32"], x.values.astype(np.int32) % (1 << self.a.dtype.bits)) for x in (a, b))
+    return usual(self, block, a, b)
+
+
+def each_once(self, block, vector):
+    mask = list(self.mask)
+    plain = [place % vector.values.shape[1] for place in range(len(mask))]
+    return Array(vector.dtype, vector.values[:, mask if len(set(mask)) == len(mask) else plain])
+
+
+VIOLATIONS = [
+    holding(MMA, "a_columns", "takes the halves of A along k for each other", "nvidia", "columns", halves),
+    holding(MFMA, "amd_a_rows", "swaps the rows of A's share", "amd", "rows", lambda of: of[::-1]),
+    wrapped(LDMATRIX, "not_transposed", "never transposes", "target_ir.operations.vendors.ldmatrix",
+        lambda usual, count, transpose: usual(count, False)),
+    wrapped(LDMATRIX, "reversed", "reverses the matrices", "target_ir.operations.vendors.ldmatrix", last_matrix_first),
+    instead("LANG-16-06", "rows_anywhere", "loads matrices from any address",
+        "kernel_machine.block.BlockState.require_aligned", nothing),
+    instead(BAR, "partial_bar", "lets part of a block pass bar.sync", "target_ir.operations.vendors.Barrier.run",
+        any_barrier),
+    instead(LDS, "partial_s_barrier", "lets part of a block pass s_barrier",
+        "target_ir.operations.vendors.RocdlBarrier.run", any_barrier),
+    instead(COPY, "waits_for_all", "finishes every group at a wait", "target_ir.operations.vendors.CopyWait.run",
+        lambda self, block: block.copies.wait(block, 0) or ()),
+    replaced(COPY, "copies from any address", make, ("target_ir.operations.vendors.elements", ANYWHERE),
+        ("kernel_machine.block.BlockState.require_aligned", nothing), name="copies_anywhere"),
+    instead("LANG-16-05", "vectors_anywhere", "loads vectors from any address", "target_ir.operations.memory.elements",
+        ANYWHERE),
+    converting("integers_of_doubles", "rounds integers to fp64 first", "sitofp",
+        lambda x, to: Array(to, x.values.astype(np.float64).astype(to.carrier))),
+    converting("narrowed_twice", "rounds fp64 to fp32 before 16 bits", "fptrunc",
+        lambda x, to: llvm.cast(llvm.cast(x, DTYPES["fp32"]), to)),
+    converting("flushed", "extends subnormal floats as zeros", "fpext", lambda x, to: llvm.cast(flushed(x), to)),
+    converting("small_integers_wrap", "truncates floats to 64 bits first", "intr.fptosi.sat",
+        lambda x, to: llvm.cast(llvm.cast(x, DTYPES["int64"]), to)),
+    converting("saturated_integers", "saturates integers of fewer bits", "trunc",
+        lambda x, to: Array(to, np.clip(x.values, to.int_min, to.int_max).astype(to.carrier))),
+    converting("unsigned_extensions", "fills extended integers with zeros", "sext",
+        lambda x, to: Array(to, x.values.view(f"u{x.values.itemsize}").astype(to.carrier))),
+    instead(LLVM, "words_apart", "counts words by indices of 64 bits", "target_ir.operations.memory.GetElementPtr.run",
+        lambda self, block, base, index: addresses.moved(block, base, index.values.astype(np.int64) * (4
+            if index.dtype.bits == 64 and self.elem_type.bits == 64 else self.elem_type.storage_bytes))),
+    instead(SHFL, "inactive_shfl", "reads lanes that are not active", "kernel_machine.block.exchanged", inactive_too),
+    wrapped(SHFL, "low_words_of_shfl", "exchanges 32 bits of 64", "target_ir.operations.vendors.shuffled", low_words),
+    instead(SWIZZLE, "inactive_permutation", "reads lanes that are not active",
+        "target_ir.operations.vendors.exchanged", inactive_too),
+    wrapped(SWIZZLE, "low_words_of_permutation", "exchanges 32 bits of 64", "target_ir.operations.vendors.exchanged",
+        low_words),
     turned("LANG-08.1-07", "grid_turned_at_target", "takes the grid's z for x", "grid_dim"),
     turned("LANG-08.1-08", "block_turned", "takes the block's z for x", "block_dim"),
     instead("LANG-08.1-02", "bytes_for_elements", "counts addresses in bytes",
@@ -204,23 +198,6 @@ ENTRIES = [
     wrapped("LANG-08-01", "pointers_of_one_side", "has the pointers of the first side in all lanes",
         "target_ir.operations.memory.Address.merged",
         lambda usual, one, condition, other: usual(one, condition | True, other)),
-]  # fmt: skip
-
-
-@breaks("LANG-08-01", "compares narrow integers without their signs", "target_ir.operations.llvm.Comparison.run")
-def without_signs(usual, self, block, a, b):
-    if self.a.dtype.kind == "int" and self.a.dtype.bits < 32:
-        a, b = (Array(DTYPES["int32"], x.values.astype(np.int32) % (1 << self.a.dtype.bits)) for x in (a, b))
-    return usual(self, block, a, b)
-
-
-def each_once(self, block, vector):
-    mask = list(self.mask)
-    plain = [place % vector.values.shape[1] for place in range(len(mask))]
-    return Array(vector.dtype, vector.values[:, mask if len(set(mask)) == len(mask) else plain])
-
-
-LANES = [
     wrapped("LANG-08-01", "ordered_only", "finds NaN not unequal", "target_ir.operations.llvm.Comparison.run",
         lambda usual, self, block, a, b: Array(llvm.BOOL, np.asarray((a.values < b.values) | (a.values > b.values)))
         if self.predicate == "une" else usual(self, block, a, b)),

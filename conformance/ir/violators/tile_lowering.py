@@ -101,7 +101,39 @@ def moving(kind, wrong):
 
 
 CAST, ABS = scalars.ON_COMPLEX["cast"], scalars._absolute
-ELEMENTS = [
+
+
+def with_later_unknowns(usual, self, *, source, to, **request):
+    known = source.replace("N", "8") if to == "tile" and "8xN" in source else source
+    return usual(self, source=known, to=to, **request)
+
+
+def covering(clause, name, description, change):
+    """Return a violation with other blocks; `change` takes the extents of the grid, the kernel, shape and tile."""
+
+    def of(usual, kernel, shape, tile, matrices):
+        found = usual(kernel, shape, tile, matrices)
+        return replace(found, extents=change(found.extents, kernel, shape, tile))
+
+    return wrapped(clause, name, description, "tile.lowering.maps.Grid.of", of)
+
+
+@breaks(BLOCKS, "bounds rows of a tail only", "tile.lowering.contractions.Contraction.inside")
+def tail_of_rows(usual, self, row, column, room):
+    m, n, k = self.extents
+    wide = replace(self, extents=(m, -(-n // self.tile[1]) * self.tile[1], k))
+    return usual(wide, row, column, room)
+
+
+def last_tile_left_out(usual, kernel, steps, depth, fill, compute, carried):
+    def but_the_last(step, slot):
+        last = steps - 1 if depth <= 3 else max(steps - 2, 0)
+        fill(step.at_most(last), slot)
+
+    return usual(kernel, steps, depth, but_the_last, compute, carried)
+
+
+VIOLATIONS = [
     instead("LANG-08.2-01", "framed_in_front", "frames in front alone, in kernels, what has a frame on both sides",
         "tile.lowering.elements.reading", moving(Pad, lambda usual, operation, instruction, at, kernel:
             usual(replace(operation, high=(0,) * len(at)) if any(low and high for low, high in zip(operation.low,
@@ -131,68 +163,23 @@ ELEMENTS = [
     wrapped("LANG-08.2-01", "stretched_from_the_corner",
         "reads staged operands that broadcast from the corner of the result's tile",
         "tile.lowering.maps.stage_elements", read_from_the_corner),
-]  # fmt: skip
-
-GRADIENTS = [
     instead(BLOCKS, "gradients_on_the_host", "leaves gradients to the host", "schedule.lowering.without_gradients",
         lambda module: module),
     wrapped("LANG-08.2-01", "gradients_at_once", "adds the uses within a composite one by one",
         "schedule.lowering._flat", lambda usual, module, instruction:
         list(expansion(instruction, Names())) if is_expandable(instruction) else list(usual(module, instruction))),
-]  # fmt: skip
-
-
-def with_later_unknowns(usual, self, *, source, to, **request):
-    known = source.replace("N", "8") if to == "tile" and "8xN" in source else source
-    return usual(self, source=known, to=to, **request)
-
-
-SAMPLE = [
     wrapped("LANG-03.1-04", "LowersLaterUnknowns", "lowers a program whose later dimension is unknown",
         "adapter.ReferenceAdapter.language_lower", with_later_unknowns),
     tiles("LANG-13.1-06", "low_a", "stages A in tiles of m = 64", m=64),
     tiles("LANG-13.1-09", "narrow_b", "stages B in tiles of n = 64", n=64),
     instead("LANG-13.1-10", "other_fragments", "multiplies fragments of 16x8x16", "tile.lowering.contractions.CHOSEN",
         (16, 8, 16)),
-]  # fmt: skip
-
-
-def covering(clause, name, description, change):
-    """Return a violation with other blocks; `change` takes the extents of the grid, the kernel, shape and tile."""
-
-    def of(usual, kernel, shape, tile, matrices):
-        found = usual(kernel, shape, tile, matrices)
-        return replace(found, extents=change(found.extents, kernel, shape, tile))
-
-    return wrapped(clause, name, description, "tile.lowering.maps.Grid.of", of)
-
-
-@breaks(BLOCKS, "bounds rows of a tail only", "tile.lowering.contractions.Contraction.inside")
-def tail_of_rows(usual, self, row, column, room):
-    m, n, k = self.extents
-    wide = replace(self, extents=(m, -(-n // self.tile[1]) * self.tile[1], k))
-    return usual(wide, row, column, room)
-
-
-NESTS = [
     covering(BLOCKS, "no_last_blocks", "leaves out the tiles at the ends",
         lambda grid, kernel, shape, tile: (max(shape[1] // tile[1], 1), max(shape[0] // tile[0], 1), grid[2])),
     covering("LANG-08.2-01", "no_last_rows_of_maps", "leaves out the rows of elements at the end",
         lambda grid, kernel, shape, tile:
         (grid[0], max(shape[0] // tile[0], 1), grid[2]) if kernel.nest.kind == "map" else grid),
     covering(BLOCKS, "one_more", "has a block too many", lambda grid, *others: (grid[0] + 1, *grid[1:])),
-]  # fmt: skip
-
-
-def last_tile_left_out(usual, kernel, steps, depth, fill, compute, carried):
-    def but_the_last(step, slot):
-        last = steps - 1 if depth <= 3 else max(steps - 2, 0)
-        fill(step.at_most(last), slot)
-
-    return usual(kernel, steps, depth, but_the_last, compute, carried)
-
-
-STAGING = [
     wrapped("LANG-08.2-01", "last_tile_left_out",
         "copies the tile before the last for it where a pipeline has more than three stages",
         "tile.lowering.contractions.pipelined", last_tile_left_out),

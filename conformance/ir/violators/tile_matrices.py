@@ -49,15 +49,6 @@ def short_integers(a, b, accum, c):
     return found if accum.kind != "int" else Array(accum, found.values.astype(np.int16).astype(found.values.dtype))
 
 
-PRODUCTS = [
-    multiplies("second_half_first", "adds the second half of a k of 32 first", second_half_first),
-    multiplies("wide", "accumulates wider than it is asked to", wide),
-    multiplies("unrounded", "does not round operands of tf32", lambda a, b, accum, c:
-        canonical(*(Array(DTYPES["fp32"], x.values) if x.dtype.name == "tf32" else x for x in (a, b)), accum, c)),
-    multiplies("short_integers", "accumulates integers in 16 bits", short_integers),
-]  # fmt: skip
-
-
 def loads(clause, name, description, **fields):
     """Return a violation with other attributes of ldmatrix; each is a function of the operation."""
 
@@ -101,7 +92,12 @@ def next_matrix(usual, block, memory, corners, warps, shape, stride):
 
 OF_EIGHT = around(lambda usual, block, memory, corners, alignment: usual(block, memory, corners, 8))
 
-READING = [
+VIOLATIONS = [
+    multiplies("second_half_first", "adds the second half of a k of 32 first", second_half_first),
+    multiplies("wide", "accumulates wider than it is asked to", wide),
+    multiplies("unrounded", "does not round operands of tf32", lambda a, b, accum, c:
+        canonical(*(Array(DTYPES["fp32"], x.values) if x.dtype.name == "tf32" else x for x in (a, b)), accum, c)),
+    multiplies("short_integers", "accumulates integers in 16 bits", short_integers),
     loads(LOADING, "always_transposed", "transposes always", transpose=lambda self: True),
     wrapped(LOADING, "corner_transposed", "transposes the corner too", "tile.fragments.LoadMatrix.run",
         lambda usual, self, block, memory, *indices:

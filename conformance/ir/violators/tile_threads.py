@@ -88,17 +88,6 @@ def last_of_the_blocks(usual, self, at, mine):
     self.first_seen[at] = mine
 
 
-THREADS = [
-    instead(BARRIER, "dropped_barrier", "drops barriers", "kernel_machine.block.BlockState.barrier",
-        lambda self: self.copies.barrier()),
-    replaced(SCOPE, "takes lanes of a warp to be in step", make, *unseen(Race, unless=in_two_warps), name="in_step"),
-    instead("LANG-08.1-07", "axes_turned", "counts blocks along z for x", "tile.operations.AlongAxis.position",
-        property(lambda self: "zyx".index(self.axis))),
-    instead(SHUFFLE, "lanes_of_32", "has 32 lanes in every warp", "tile.operations.LaneId.run",
-        lambda self, block: Array(self.results()[0].dtype, (block.every_lane % 32).astype(np.int32))),
-]  # fmt: skip
-
-
 def shuffles(name, description, source):
     """Return a violation that reads another lane; `source` takes the lane, delta and the width of a warp."""
 
@@ -107,15 +96,6 @@ def shuffles(name, description, source):
         return Array(value.dtype, exchange.exchanged(block, value.values, sources, self.mask))
 
     return instead(SHUFFLE, name, description, "tile.operations.ShuffleSync.run", run)
-
-
-SHUFFLING = [
-    shuffles("narrow", "shuffles in warps of 32", lambda i, d, w: np.where(i % 32 + d < 32, i + d, i) % w),
-    shuffles("last_lane", "reads the last lane beyond the end", lambda i, d, w: np.minimum(i + d, w - 1)),
-    wrapped(SHUFFLE, "low_mask", "reads 32 bits of a mask", "kernel_machine.block.exchanged",
-        lambda usual, block, values, sources, mask=None:
-        usual(block, values, sources, None if mask is None else (mask & 0xFFFFFFFF) * (1 + (1 << 32)))),
-]  # fmt: skip
 
 
 @breaks(COPY, "shows what is waited for to other lanes", "kernel_machine.storage.Storage.finish_copy")
@@ -134,17 +114,6 @@ def off_by_one(usual, self, memory, offsets, count=1):
     usual(self, memory, offsets, max(count - 1, 1))
     if count > 1:
         offsets[:] = np.minimum(offsets, (memory.size - count) // count * count)
-
-
-COPYING_OTHERWISE = [
-    replaced(COPY, "does not see that copied bytes are touched early", make, *unseen(EarlyRead), name="early_unseen"),
-    instead(COPY, "waits_for_none", "finishes what no group holds by a wait", "kernel_machine.block.PendingCopies.wait",
-        lambda self, block, pending: self._finish(lambda copy: copy.groups >= 0)),
-    instead(COPY, "misaligned", "copies from and to any place", "kernel_machine.block.BlockState.require_aligned",
-        nothing),
-    instead("LANG-11-14", "copy_alignment", "does not see that a copy is misaligned",
-        "kernel_machine.block.BlockState.require_aligned", nothing),
-]  # fmt: skip
 
 
 @breaks(REGIONS, "carries nothing from turn to turn", "tile.operations.For.run")
@@ -195,7 +164,26 @@ def flat(usual, self, condition, outer):
         DEPTHS[self] = depth - 1
 
 
-CONTROL = [
+VIOLATIONS = [
+    instead(BARRIER, "dropped_barrier", "drops barriers", "kernel_machine.block.BlockState.barrier",
+        lambda self: self.copies.barrier()),
+    replaced(SCOPE, "takes lanes of a warp to be in step", make, *unseen(Race, unless=in_two_warps), name="in_step"),
+    instead("LANG-08.1-07", "axes_turned", "counts blocks along z for x", "tile.operations.AlongAxis.position",
+        property(lambda self: "zyx".index(self.axis))),
+    instead(SHUFFLE, "lanes_of_32", "has 32 lanes in every warp", "tile.operations.LaneId.run",
+        lambda self, block: Array(self.results()[0].dtype, (block.every_lane % 32).astype(np.int32))),
+    shuffles("narrow", "shuffles in warps of 32", lambda i, d, w: np.where(i % 32 + d < 32, i + d, i) % w),
+    shuffles("last_lane", "reads the last lane beyond the end", lambda i, d, w: np.minimum(i + d, w - 1)),
+    wrapped(SHUFFLE, "low_mask", "reads 32 bits of a mask", "kernel_machine.block.exchanged",
+        lambda usual, block, values, sources, mask=None:
+        usual(block, values, sources, None if mask is None else (mask & 0xFFFFFFFF) * (1 + (1 << 32)))),
+    replaced(COPY, "does not see that copied bytes are touched early", make, *unseen(EarlyRead), name="early_unseen"),
+    instead(COPY, "waits_for_none", "finishes what no group holds by a wait", "kernel_machine.block.PendingCopies.wait",
+        lambda self, block, pending: self._finish(lambda copy: copy.groups >= 0)),
+    instead(COPY, "misaligned", "copies from and to any place", "kernel_machine.block.BlockState.require_aligned",
+        nothing),
+    instead("LANG-11-14", "copy_alignment", "does not see that a copy is misaligned",
+        "kernel_machine.block.BlockState.require_aligned", nothing),
     wrapped(REGIONS, "inclusive", "runs a loop for its stop too", "tile.operations.For.run",
         lambda usual, self, block, start, stop, step, *carried:
         usual(self, block, start, Array(stop.dtype, stop.values + np.sign(step.values)), step, *carried)),
