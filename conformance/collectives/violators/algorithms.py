@@ -34,10 +34,6 @@ def resulting(clause, name, description, of, change):
     return changed(clause, name, description, ("collectives.operations.group_results", around(others)))
 
 
-def stale_last(usual, brought, root):
-    return [*usual[:-1], brought[-1] if brought[-1].shape == usual[-1].shape else usual[0]]
-
-
 def reverse(usual, brought, root):
     gathered = np.concatenate([array.values.reshape(-1) for array in brought[::-1]])
     return [Array(usual[0].dtype, gathered)] * len(usual)
@@ -96,7 +92,9 @@ VIOLATIONS = [
             ("collectives.operations.ALL_TO_ALL_ALGORITHMS", tuple(schedules.ALGORITHMS))),
     resulting("RT-13-03", "wrong_root", "broadcasts from the rank after the root", "broadcast",
         lambda usual, brought, root: [brought[(root + 1) % len(brought)]] * len(brought)),
-    resulting("RT-13-04", "stale_broadcast", "leaves the last rank without it", "broadcast", stale_last),
+    resulting("RT-13-04", "stale_broadcast", "leaves the last rank without it", "broadcast",
+        lambda usual, brought, root:
+        [*usual[:-1], brought[-1] if brought[-1].shape == usual[-1].shape else usual[0]]),
     resulting("RT-13-05", "gathered_backwards", "gathers in the order of the last rank", "all_gather", reverse),
     *(
         changed(clause, f"{name}_{wrong.__name__}", f"{name}: {wrong.__doc__}", of(name, wrong))

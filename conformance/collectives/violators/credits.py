@@ -9,10 +9,6 @@ from ...ir.violators.changes import changed
 from .changes import at
 
 
-def shared(usual, self, ready):
-    return usual(self, [ReadyChunk(chunk.id, (next(iter(self._left)),)) for chunk in ready])
-
-
 def takes_before_it_looks(usual, self, ready):
     issued = usual(self, ready)
     if issued is None:
@@ -30,7 +26,8 @@ def returns_twice(usual, self, chunk):
 issuing = at("collectives.links.CreditLimiter.acquire")
 
 VIOLATIONS = [
-    issuing("COLL-04.2-01", "shared_credits", "has one number of credits for all links", shared),
+    issuing("COLL-04.2-01", "shared_credits", "has one number of credits for all links", lambda usual, self, ready:
+        usual(self, [ReadyChunk(chunk.id, (next(iter(self._left)),)) for chunk in ready])),
     changed("COLL-04.2-02", "limiter_one_more", "lets one more chunk go than a link has credits",
         ("adapter.collectives.CreditLimiter",
          lambda credits: CreditLimiter({link: count + 1 for link, count in credits.items()}))),

@@ -28,18 +28,14 @@ def unsent(usual, brought, sent, seed):
     return [Array(brought[0].dtype, values) for values in stale]
 
 
-def past_32(inputs):
-    return [*inputs[:32], *(replace(x, data=bytes(len(x.data))) for x in inputs[32:])]
-
-
 finishing, delivered = at("collectives.delivery._finish"), at("collectives.operations.delivered")
 
 VIOLATIONS = [
     without("RT-06-04", "by_arrival", "combines contributions in the order of arrival", "_combines_after"),
     without("LANG-09-05", "as_they_come", "combines contributions in the order of arrival", "_combines_after"),
     without("RT-06-03", "too_early", "sends a buffer before its input is there", "_leaves_after"),
-    asked("RT-13-01", "ZerosFrom32", "takes ranks past 32 for zeros", "run",
-        lambda given: given | {"inputs": past_32(given["inputs"])}),
+    asked("RT-13-01", "ZerosFrom32", "takes ranks past 32 for zeros", "run", lambda given: given | {"inputs":
+        [*given["inputs"][:32], *(replace(x, data=bytes(len(x.data))) for x in given["inputs"][32:])]}),
     finishing("RT-13-01", "delivers_twice", "delivers a message twice", doubled),
     finishing("RT-13-01", "from_10_ranks", "loses what ranks past 10 send",
         lambda usual, move, *given: usual(move, *given) if move.source < 10 else None),

@@ -80,10 +80,6 @@ def by_rank(usual, self, rank, among):
     return (rank, self.peer) if self.sends else (self.peer, rank)
 
 
-def to_itself(usual, self, rank, among):
-    return (rank, rank) if self.peer is not None and among[self.peer] == rank else usual(self, rank, among)
-
-
 def alike(name):
     """Return a change of the terms of messages: the two ends need not agree on one."""
     return lambda usual, arrival: (
@@ -115,7 +111,8 @@ VIOLATIONS = [
     ends("COLL-02.1-01", "message_by_rank", "takes a peer for a rank of the mesh", by_rank),
     ends("COLL-02.2-03", "message_ascending", "counts places in ascending order",
         lambda usual, self, rank, among: usual(self, rank, sorted(among))),
-    ends("COLL-02.1-01", "message_to_itself", "lets a rank wait for itself", to_itself),
+    ends("COLL-02.1-01", "message_to_itself", "lets a rank wait for itself", lambda usual, self, rank, among:
+        (rank, rank) if self.peer is not None and among[self.peer] == rank else usual(self, rank, among)),
     combining("COLL-02.1-05", "message_kept_buffer", "leaves the buffer as it was",
         lambda usual, self, contributions: contributions),
     combining("COLL-02.1-05", "message_exchanged", "gives the sender the buffer",

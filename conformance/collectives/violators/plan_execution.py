@@ -47,10 +47,6 @@ def as_they_come(usual, self, type_, first, chunk):
     return usual(self, type_, first, turned)
 
 
-def sorted_ranks(found):
-    return {step: tuple(tuple(sorted(group)) for group in groups) for step, groups in found.items()}
-
-
 def split_early(usual, self, unit, step, group):
     parts = step.parts
     if len(parts) > 1:
@@ -96,7 +92,8 @@ VIOLATIONS = [
     at("collectives.plan_execution.Exchange.results")("COLL-08-09", "another_order",
         "adds ranks in another order from the second chunk on", as_they_come),
     result_of("adapter.collectives.groups_of")("COLL-02.2-03", "run_sorted_ranks", "sorts the ranks of a group",
-        sorted_ranks),
+        lambda found:
+        {step: tuple(tuple(sorted(group)) for group in groups) for step, groups in found.items()}),
     at("collectives.plan_execution._Run._exchange")("COLL-02.4-01", "run_split_early",
         "splits a tensor an element too early", split_early),
     *(

@@ -12,10 +12,6 @@ from ...ir.violators.changes import changed, nothing
 from .changes import at, result_of
 
 
-def on_any_rank(usual, self, name, rank):
-    return usual(self, name, rank) or (rank not in self._units[name].ranks and bool(self._states[name].ended))
-
-
 def never_busy(usual, self, unit, rank):
     usual(self, unit, rank)
     self._busy.discard(rank)
@@ -78,7 +74,9 @@ VIOLATIONS = [
     is_there("COLL-02.1-03", "barrier_between_devices", "waits until all devices have computed",
         lambda usual, self, name, rank: len(self._states[name].ended) == len(self._units[name].ranks)),
     is_there("COLL-02.1-02", "waits_for_all", "waits for all collectives where one is used", after_all),
-    is_there("COLL-02.1-02", "waits_for_any_rank", "computes when one rank has what it uses", on_any_rank),
+    is_there("COLL-02.1-02", "waits_for_any_rank", "computes when one rank has what it uses",
+        lambda usual, self, name, rank:
+        usual(self, name, rank) or (rank not in self._units[name].ranks and bool(self._states[name].ended))),
     at("adapter.collectives.simulate")("COLL-08-06", "computations_alike",
         "lets computations go in the order of the list", lambda usual, units, *given: usual(
             [unit if isinstance(unit, Collective) else replace(unit, priority=0) for unit in units], *given)),

@@ -18,10 +18,6 @@ def with_repeated_axes(usual, type_):
     return Mesh(tuple(f"{axis}{place}" for place, axis in enumerate(type_.axes)), (1,) * len(type_.axes))
 
 
-def column_major(usual):
-    return staticmethod(lambda name, mesh, *place: usual(name, Mesh(mesh.axes[::-1], mesh.shape[::-1]), *place))
-
-
 def unknown_axes_of_one(meshes, axis, mesh):
     name = mesh or next(iter(meshes), "g")
     known = meshes.get(name, Mesh((), ()))
@@ -48,7 +44,8 @@ VIOLATIONS = [
     wrapped("LANG-09-01", "repeated_axes", "takes a mesh with an axis twice", "language.modules.resolve_mesh",
         with_repeated_axes),
     instead("LANG-09-01", "column_major_ranks", "counts ranks with the first axis fastest", "graph.execution.Group.of",
-        Around(column_major)),
+        Around(lambda usual: staticmethod(lambda name, mesh, *place:
+            usual(name, Mesh(mesh.axes[::-1], mesh.shape[::-1]), *place)))),
     instead("LANG-05.1-02", "mesh_type_of_sorted_axes", "lists the axes of its mesh types in alphabetical order",
         "ir.types.Mesh.__str__",
         lambda self: f"mesh<axes=[{', '.join(sorted(self.axes, reverse=True))}], shape={list(self.shape)}>"),

@@ -107,10 +107,6 @@ def backwards(usual, x, indices, updates, axis):
     return usual(x, order, Array(updates.dtype, np.flip(flat, at).copy()), axis)
 
 
-def matrix_backwards(usual, x, indices, updates, axis):
-    return (usual if indices.rank < 2 else partial(backwards, usual))(x, indices, updates, axis)
-
-
 VIOLATIONS = [
     moves("column_major_reshape", "reshape", "reshaped", "reshapes in column-major order", lambda usual, x, shape:
         Array(x.dtype, np.ascontiguousarray(x.values.reshape(usual(x, shape).shape, order="F")))),
@@ -132,5 +128,7 @@ VIOLATIONS = [
     moves("fifth_before_fourth", "concat", "concatenated", "exchanges the last two of five parts or more",
         fifth_before_fourth),
     moves("third_padded_in_front", "pad", "padded", "pads the third dimension in front alone", third_padded_in_front),
-    moves("matrix_last_first", "scatter_add", "scattered", "adds by a matrix from its end", matrix_backwards, CALLS),
+    moves("matrix_last_first", "scatter_add", "scattered", "adds by a matrix from its end",
+        lambda usual, x, indices, updates, axis:
+            (usual if indices.rank < 2 else partial(backwards, usual))(x, indices, updates, axis), CALLS),
 ]  # fmt: skip
