@@ -93,8 +93,7 @@ VIOLATIONS = [
     resulting("RT-13-03", "wrong_root", "broadcasts from the rank after the root", "broadcast",
         lambda usual, brought, root: [brought[(root + 1) % len(brought)]] * len(brought)),
     resulting("RT-13-04", "stale_broadcast", "leaves the last rank without it", "broadcast",
-        lambda usual, brought, root:
-        [*usual[:-1], brought[-1] if brought[-1].shape == usual[-1].shape else usual[0]]),
+        lambda usual, brought, root: [*usual[:-1], brought[-1] if brought[-1].shape == usual[-1].shape else usual[0]]),
     resulting("RT-13-05", "gathered_backwards", "gathers in the order of the last rank", "all_gather", reverse),
     *(
         changed(clause, f"{name}_{wrong.__name__}", f"{name}: {wrong.__doc__}", of(name, wrong))

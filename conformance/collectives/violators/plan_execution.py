@@ -92,8 +92,7 @@ VIOLATIONS = [
     at("collectives.plan_execution.Exchange.results")("COLL-08-09", "another_order",
         "adds ranks in another order from the second chunk on", as_they_come),
     result_of("adapter.collectives.groups_of")("COLL-02.2-03", "run_sorted_ranks", "sorts the ranks of a group",
-        lambda found:
-        {step: tuple(tuple(sorted(group)) for group in groups) for step, groups in found.items()}),
+        lambda found: {step: tuple(tuple(sorted(group)) for group in groups) for step, groups in found.items()}),
     at("collectives.plan_execution._Run._exchange")("COLL-02.4-01", "run_split_early",
         "splits a tensor an element too early", split_early),
     *(

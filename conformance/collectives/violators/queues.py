@@ -76,7 +76,7 @@ VIOLATIONS = [
     is_there("COLL-02.1-02", "waits_for_all", "waits for all collectives where one is used", after_all),
     is_there("COLL-02.1-02", "waits_for_any_rank", "computes when one rank has what it uses",
         lambda usual, self, name, rank:
-        usual(self, name, rank) or (rank not in self._units[name].ranks and bool(self._states[name].ended))),
+            usual(self, name, rank) or (rank not in self._units[name].ranks and bool(self._states[name].ended))),
     at("adapter.collectives.simulate")("COLL-08-06", "computations_alike",
         "lets computations go in the order of the list", lambda usual, units, *given: usual(
             [unit if isinstance(unit, Collective) else replace(unit, priority=0) for unit in units], *given)),
