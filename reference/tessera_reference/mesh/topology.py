@@ -498,7 +498,7 @@ _WITHIN, _BETWEEN = (450 * 10**9, 500_000), (50 * 10**9, 2_000_000)
 
 
 def uniform(nodes: int, per_node: int, *, credits: int = 4, uplink_credits: int = 2, shared: bool = False) -> Topology:
-    """Return `nodes` nodes of `each` devices, which a switch joins; ids count up from 0.
+    """Return `nodes` nodes of `per_node` devices, which a switch joins; ids count up from 0.
 
     Each device has its own link to the switch between nodes, or the node has one that all of its devices share.
     """
