@@ -90,7 +90,7 @@ def _declared_in(module: types.ModuleType, kind: type[Found], mark: str) -> Iter
 # A module in the folder `violators` of a chapter declares violations in one of two ways: an adapter class under
 # `@violates`, which changes the adapter itself, or `replaced(...)` at module level, which replaces one function or
 # constant of the implementation's code while the violation is in force. It names them by text, and they are looked up
-# then: a folder of violators loads without what they change.
+# then.
 
 
 AdapterClass = TypeVar("AdapterClass", bound=type[Any])
@@ -108,8 +108,6 @@ class Violation:
     """The numerics level that it claims, where that is known without asking."""
     missing: str = ""
     """The tool that the violator needs and this machine lacks; empty where it lacks none."""
-    replaces: tuple[str, ...] = ()
-    """The names below the package that it replaces."""
 
 
 def violates(clause: str, description: str) -> Callable[[AdapterClass], AdapterClass]:
@@ -140,8 +138,7 @@ def replaced(
     clause: str, description: str, make: Callable[[], Adapter], *substitutions: Substitution, name: str = ""
 ) -> Violation:
     """Return a violation that replaces attributes of modules or classes."""
-    names = tuple(entry[0] for entry in substitutions if len(entry) == 2)
-    return Violation(name, clause, description, lambda: substituted(make, substitutions), replaces=names)
+    return Violation(name, clause, description, lambda: substituted(make, substitutions))
 
 
 def place_of(name: str) -> tuple[Any, str]:
