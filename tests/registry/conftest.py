@@ -181,12 +181,12 @@ def small_registry(
 
 
 @pytest.fixture
-def only(small_registry: SmallRegistry) -> Callable[[type[RegistryError]], RegistryError]:
-    """The one problem that the spoilt registry has, of the type expected, which explains itself wholly."""
+def only(small_registry: SmallRegistry) -> Callable[[str], RegistryError]:
+    """The one problem that the spoilt registry has, of the kind expected, which explains itself wholly."""
 
-    def the_only(expected: type[RegistryError]) -> RegistryError:
+    def the_only(expected: str) -> RegistryError:
         (problem,) = small_registry.problems()
-        assert type(problem) is expected, str(problem)
+        assert problem.kind == expected, str(problem)
         assert all(problem.explain().values())
         return problem
 

@@ -8,22 +8,7 @@ import json
 import pytest
 
 from tessera_conformance.registry import load
-from tessera_conformance.registry.errors import (
-    BadReference,
-    DocumentChanged,
-    DuplicateId,
-    Inconsistent,
-    InvalidRegistry,
-    LinesOutOfRange,
-    LockOutOfDate,
-    ReusedId,
-    SchemaViolation,
-    SourceChanged,
-    SourceMissing,
-    SourceMoved,
-    UnreadableFile,
-    VanishedId,
-)
+from tessera_conformance.registry.errors import InvalidRegistry
 
 # Every fault that `clauses check` knows, injected into a sound registry.
 
@@ -35,23 +20,23 @@ def test_a_sound_registry_has_no_problems(small_registry):
 
 def test_a_file_that_is_missing(small_registry, only):
     (small_registry.clauses / "wsp.toml").unlink()
-    assert only(UnreadableFile).file == "wsp.toml"
+    assert only("unreadable file").file == "wsp.toml"
 
 
 def test_a_file_that_is_not_toml(small_registry, only):
     small_registry.append("wsp.toml", "key = = 1\n")
-    assert "line" in str(only(UnreadableFile).error)
+    assert "line" in str(only("unreadable file").error)
 
 
 def test_a_duplicate_id(small_registry, only):
     small_registry.edit("language_ir.toml", 'id = "LANG-02-02"', 'id = "LANG-02-01"')
-    problem = only(DuplicateId)
+    problem = only("duplicate id")
     assert (problem.id, problem.file) == ("LANG-02-01", "language_ir.toml")
 
 
 def test_a_field_of_the_wrong_form_is_named_with_its_row_and_file(small_registry, only):
     small_registry.edit("language_ir.toml", "lines = [2, 2]", 'lines = "2"')
-    problem = only(SchemaViolation)
+    problem = only("schema violation")
     assert (problem.file, problem.row, problem.field) == ("language_ir.toml", "LANG-02-01", "lines")
     code, printed = small_registry.run("check")
     assert code == 1
@@ -62,17 +47,17 @@ def test_a_field_of_the_wrong_form_is_named_with_its_row_and_file(small_registry
 def test_an_untestable_clause_needs_a_reason(small_registry, only):
     path = small_registry.clauses / "language_ir.toml"
     path.write_text(path.read_text().replace('verify = "test"', 'verify = "untestable"', 1))
-    problem = only(SchemaViolation)
+    problem = only("schema violation")
     assert (problem.row, problem.field, problem.found) == ("LANG-02-01", "reason", "missing")
 
 
 def test_an_id_that_vanished_without_a_tombstone(small_registry, only):
     path = small_registry.clauses / "language_ir.toml"
     path.write_text(path.read_text().rpartition("\n[[clause]]")[0])
-    problem = only(VanishedId)
+    problem = only("vanished id")
     assert (problem.id, problem.file) == ("LANG-02-02", "language_ir.toml")
     assert small_registry.run("lock")[0] == 1, "the lock must not forget the id either"
-    assert only(VanishedId).id == "LANG-02-02"
+    assert only("vanished id").id == "LANG-02-02"
 
 
 def _withdraw_the_last_row(small_registry):
@@ -93,17 +78,17 @@ def test_a_withdrawn_id_with_another_meaning_is_a_reuse(small_registry, only, st
     _withdraw_the_last_row(small_registry)
     small_registry.edit("language_ir.toml", 'status = "withdrawn"', f'status = "{status}"')
     small_registry.edit("language_ir.toml", "What line 3 says", "Something else")
-    assert only(ReusedId).id == "LANG-02-02"
+    assert only("reused id").id == "LANG-02-02"
     code, printed = small_registry.run("lock")
     assert code == 1
     assert "clauses.lock is unchanged" in printed
-    assert only(ReusedId).id == "LANG-02-02"
+    assert only("reused id").id == "LANG-02-02"
 
 
 def test_a_withdrawn_id_may_come_back_as_it_was(small_registry, only):
     _withdraw_the_last_row(small_registry)
     small_registry.edit("language_ir.toml", 'status = "withdrawn"', 'status = "active"')
-    assert only(LockOutOfDate).field == "status"
+    assert only("lock out of date").field == "status"
     assert small_registry.run("lock")[0] == 0
     assert small_registry.problems() == []
 
@@ -112,7 +97,7 @@ def test_a_new_id_wants_a_new_lock(small_registry, only):
     path = small_registry.clauses / "language_ir.toml"
     row = path.read_text().rpartition("\n[[clause]]")[2].replace("LANG-02-02", "LANG-02-03")
     small_registry.append("language_ir.toml", f"\n[[clause]]{row}")
-    problem = only(LockOutOfDate)
+    problem = only("lock out of date")
     assert (problem.id, problem.field) == ("LANG-02-03", "id")
     assert small_registry.run("lock")[1].startswith("LANG-02-03: new")
     assert small_registry.problems() == []
@@ -120,25 +105,25 @@ def test_a_new_id_wants_a_new_lock(small_registry, only):
 
 def test_a_changed_statement_wants_a_new_lock(small_registry, only):
     small_registry.edit("language_ir.toml", "What line 3 says", "Something else")
-    assert only(LockOutOfDate).field == "statement"
+    assert only("lock out of date").field == "statement"
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("not json", UnreadableFile),
-        ("[]", SchemaViolation),
-        ('{"format": 2, "ids": {}}', SchemaViolation),
-        ('{"format": 1, "ids": {"RT-01-01": {"status": "active"}}}', SchemaViolation),
-        ('{"format": 1, "ids": {"RT-01-01": {"status": "odd", "statement": "", "source": ""}}}', SchemaViolation),
-        ('{"format": 1, "ids": {"RT-01-01": {"status": "active", "statement": 1}}}', SchemaViolation),
+        ("not json", "unreadable file"),
+        ("[]", "schema violation"),
+        ('{"format": 2, "ids": {}}', "schema violation"),
+        ('{"format": 1, "ids": {"RT-01-01": {"status": "active"}}}', "schema violation"),
+        ('{"format": 1, "ids": {"RT-01-01": {"status": "odd", "statement": "", "source": ""}}}', "schema violation"),
+        ('{"format": 1, "ids": {"RT-01-01": {"status": "active", "statement": 1}}}', "schema violation"),
     ],
 )
 def test_a_spoilt_lock(small_registry, text, kind):
     (small_registry.clauses / "clauses.lock").write_text(text)
     problems = small_registry.problems()
     assert problems
-    assert all(type(problem) is kind for problem in problems)
+    assert all(problem.kind == kind for problem in problems)
     assert small_registry.run("lock")[0] == 2, "a lock that cannot be read must not be overwritten"
 
 
@@ -147,18 +132,18 @@ def test_a_lock_that_only_the_schema_refuses(small_registry, only):
     content = json.loads(path.read_text())
     del content["ids"]["RT-01-01"]["source"]
     path.write_text(json.dumps(content))
-    assert only(SchemaViolation).row == "ids, RT-01-01"
+    assert only("schema violation").row == "ids, RT-01-01"
 
 
 def test_a_missing_lock_is_a_problem(small_registry, only):
     (small_registry.clauses / "clauses.lock").unlink()
-    assert only(UnreadableFile).file == "clauses.lock"
+    assert only("unreadable file").file == "clauses.lock"
 
 
 @pytest.mark.parametrize(("target", "problem"), [("RT-01-09", "does not exist"), ("RT-01-03", "is the clause itself")])
 def test_a_twin_that_cannot_be_one(small_registry, only, target, problem):
     small_registry.edit("runtime_abi.toml", 'duplicate_of = "RT-01-02"', f'duplicate_of = "{target}"')
-    reported = only(BadReference)
+    reported = only("bad reference")
     assert (reported.id, reported.field, reported.problem) == ("RT-01-03", "duplicate_of", problem)
 
 
@@ -168,7 +153,7 @@ def test_a_twin_that_is_itself_a_duplicate(small_registry, only):
         'interpretations = ["AMB-RT-01"]',
         'duplicate_of = "RT-01-01"\ninterpretations = ["AMB-RT-01"]',
     )
-    assert only(BadReference).problem == "is itself a duplicate, of RT-01-01"
+    assert only("bad reference").problem == "is itself a duplicate, of RT-01-01"
 
 
 def test_a_twin_that_is_withdrawn(small_registry, only):
@@ -177,7 +162,7 @@ def test_a_twin_that_is_withdrawn(small_registry, only):
     rest = path.read_text().split('status = "active"', 2)[2]
     path.write_text(f'{first}status = "active"{second}status = "withdrawn"{rest}')
     assert third
-    assert only(BadReference).problem == "is withdrawn"
+    assert only("bad reference").problem == "is withdrawn"
 
 
 def test_an_unknown_interpretation_is_met_with_the_nearest(small_registry):
@@ -189,7 +174,7 @@ def test_an_unknown_interpretation_is_met_with_the_nearest(small_registry):
 
 def test_an_interpretation_that_affects_an_unknown_clause(small_registry, only):
     small_registry.edit("interpretations.toml", 'affects = ["RT-01-02"]', 'affects = ["RT-01-02", "RT-01-20"]')
-    reported = only(BadReference)
+    reported = only("bad reference")
     assert (reported.id, reported.field, reported.target) == ("AMB-RT-01", "affects", "RT-01-20")
 
 
@@ -203,7 +188,7 @@ def test_a_reference_that_only_one_side_knows(small_registry):
 
 def test_an_active_clause_that_depends_on_a_withdrawn_interpretation(small_registry, only):
     small_registry.edit("interpretations.toml", 'status = "active"', 'status = "withdrawn"')
-    assert only(BadReference).problem == "is withdrawn"
+    assert only("bad reference").problem == "is withdrawn"
 
 
 @pytest.mark.parametrize(
@@ -217,14 +202,14 @@ def test_an_active_clause_that_depends_on_a_withdrawn_interpretation(small_regis
 )
 def test_fields_that_contradict_each_other(small_registry, only, file, old, new, field):
     small_registry.edit(file, old, new)
-    assert only(Inconsistent).field == field
+    assert only("inconsistent").field == field
 
 
 @pytest.mark.parametrize("wrong", ["RT-01-01", "LANG-03-01"])
 def test_an_id_of_another_document_or_section(small_registry, wrong):
     small_registry.edit("language_ir.toml", 'id = "LANG-02-01"', f'id = "{wrong}"')
-    kinds = {type(problem) for problem in small_registry.problems()}
-    assert kinds in ({Inconsistent}, {DuplicateId})
+    kinds = {problem.kind for problem in small_registry.problems()}
+    assert kinds in ({"inconsistent"}, {"duplicate id"})
 
 
 def test_loading_refuses_what_check_reports(small_registry):
@@ -278,8 +263,8 @@ def test_unchanged_texts_have_no_problems(small_registry):
 def test_a_changed_word_names_the_clause_the_section_the_lines_and_the_remedy(small_registry):
     small_registry.edit("language_ir.txt", "if is taken", "if is free")
     document, clause = problems(small_registry)
-    assert type(document) is DocumentChanged
-    assert type(clause) is SourceChanged
+    assert document.kind == "document changed"
+    assert clause.kind == "source changed"
     assert (clause.id, clause.section, clause.lines) == ("LANG-02-01", "2", (2, 2))
     code, printed = small_registry.run("check", "--specs", str(small_registry.specs))
     assert code == 1
@@ -289,27 +274,27 @@ def test_a_changed_word_names_the_clause_the_section_the_lines_and_the_remedy(sm
 
 def test_a_change_of_blanks_changes_the_edition_and_no_clause(small_registry):
     small_registry.edit("language_ir.txt", "The word if is", "  The word  if is")
-    assert [type(problem) for problem in problems(small_registry)] == [DocumentChanged]
+    assert [problem.kind for problem in problems(small_registry)] == ["document changed"]
 
 
 def test_an_inserted_line_moves_the_clauses_below_it(small_registry):
     small_registry.edit("language_ir.txt", "# 2. Words\n", "# 2. Words\nA new line.\n")
     document, first, second = problems(small_registry)
-    assert type(document) is DocumentChanged
-    assert (type(first), first.id, first.now) == (SourceMoved, "LANG-02-01", (3, 3))
-    assert (type(second), second.id, second.now) == (SourceMoved, "LANG-02-02", (4, 4))
+    assert document.kind == "document changed"
+    assert (first.kind, first.id, first.now) == ("source moved", "LANG-02-01", (3, 3))
+    assert (second.kind, second.id, second.now) == ("source moved", "LANG-02-02", (4, 4))
 
 
 def test_a_clause_below_the_end_of_a_shortened_text(small_registry):
     small_registry.edit("language_ir.txt", "The word for is taken.\n", "")
     _, clause = problems(small_registry)
-    assert (type(clause), clause.id, clause.available) == (LinesOutOfRange, "LANG-02-02", 2)
+    assert (clause.kind, clause.id, clause.available) == ("lines out of range", "LANG-02-02", 2)
 
 
 def test_a_missing_text_is_reported_beside_the_others(small_registry):
     (small_registry.specs / "wsp.txt").unlink()
     (problem,) = problems(small_registry)
-    assert (type(problem), problem.document) == (SourceMissing, "wsp")
+    assert (problem.kind, problem.document) == ("source missing", "wsp")
 
 
 def test_updating_records_moves_and_changes_and_the_lock_asks_for_review(small_registry):

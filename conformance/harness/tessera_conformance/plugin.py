@@ -29,7 +29,7 @@ from tessera_conformance.cases import (
 from tessera_conformance.check import Check
 from tessera_conformance.options import add_options
 from tessera_conformance.protocol import Fault
-from tessera_conformance.registry import Clause, Registry, RegistryError, WithdrawnClause, load_registry
+from tessera_conformance.registry import Clause, Registry, RegistryError, load_registry
 from tessera_conformance.registry.cases import current_index
 from tessera_conformance.registry.model import JUDGED, cited_interpretations
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, Progress, ReportKeeper, WorkerInterruption
@@ -310,7 +310,7 @@ def _case(
     named = clauses(tuple(dict.fromkeys(marks["clause"])))
     withdrawn = [clause.id for clause in named if not clause.active]
     if withdrawn:
-        raise WithdrawnClause(withdrawn[0], (item.nodeid,))
+        raise RegistryError("withdrawn clause", id=withdrawn[0], cited_by=(item.nodeid,))
     text = str(item.obj.__doc__ or "") if isinstance(item, pytest.Function) else ""
     title = next(iter(marks.get("title", ())), "") or text.strip().partition("\n")[0]
     cites = cited_interpretations(f"{title} {text}")

@@ -5,7 +5,7 @@
 """
 
 from tessera_conformance.registry.cases import Tally, coverage
-from tessera_conformance.registry.errors import RegistryError, UnknownClause, WithdrawnClause
+from tessera_conformance.registry.errors import RegistryError
 from tessera_conformance.registry.load import load_registry
 from tessera_conformance.registry.model import Clause, Construct, Document, Interpretation, Registry
 
@@ -17,8 +17,6 @@ __all__ = [
     "Registry",
     "RegistryError",
     "Tally",
-    "UnknownClause",
-    "WithdrawnClause",
     "coverage",
     "load_registry",
 ]

@@ -20,7 +20,7 @@ from typing import TypeVar
 from tessera_conformance import cases as locations
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.documents import cache_file, write_whole
-from tessera_conformance.registry.errors import RegistryError, UnknownClause, UntestedClause, WithdrawnClause
+from tessera_conformance.registry.errors import RegistryError
 from tessera_conformance.registry.model import Clause, Registry, cited_interpretations, nearest
 
 # The index of cases: each one's pytest node, clauses, features and levels, so that the suite need not be collected.
@@ -220,7 +220,7 @@ class Coverage:
     by_section: Mapping[tuple[str, str], Tally]
     by_level: Mapping[str, Tally]
     errors: tuple[RegistryError, ...]
-    warnings: tuple[UntestedClause, ...]
+    warnings: tuple[RegistryError, ...]
 
 
 def coverage(
@@ -233,16 +233,20 @@ def coverage(
         for clause in active
     }
     waiting = [clause for clause in active if not clause.duplicate_of and _waits(clause, cases)]
-    enforced = {clause.id for clause in waiting if any(chapter.holds(clause) for chapter in registry.enforced)}
-    untested = [UntestedClause(row.file, row.id, row.summary, row.id in enforced) for row in waiting]
+    errors: list[RegistryError] = [*wrong_tags(registry, tagged)]
+    warnings: list[RegistryError] = []
+    for row in waiting:
+        enforced = any(chapter.holds(row) for chapter in registry.enforced)
+        fields = {"file": row.file, "id": row.id, "summary": row.summary, "enforced": enforced}
+        (errors if enforced else warnings).append(RegistryError("untested clause", **fields))
     return Coverage(
         cases=cases,
         total=_tally(active, cases, judged),
         by_document=_tallies(active, cases, judged, lambda clause: clause.document),
         by_section=_tallies(active, cases, judged, lambda clause: (clause.document, clause.section)),
         by_level=_tallies(active, cases, judged, lambda clause: clause.level),
-        errors=(*wrong_tags(registry, tagged), *(report for report in untested if report.enforced)),
-        warnings=tuple(report for report in untested if not report.enforced),
+        errors=tuple(errors),
+        warnings=tuple(warnings),
     )
 
 
@@ -255,9 +259,10 @@ def wrong_tags(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Itera
     """Yield an error for each unknown or withdrawn clause that cases or methods of the interface name."""
     for clause_id, cases in tagged.items():
         if clause_id not in registry.clauses:
-            yield UnknownClause(clause_id, nearest(clause_id, registry.clauses), tuple(cases))
+            suggestions = nearest(clause_id, registry.clauses)
+            yield RegistryError("unknown clause", id=clause_id, suggestions=suggestions, cited_by=tuple(cases))
         elif not registry.clauses[clause_id].active:
-            yield WithdrawnClause(clause_id, tuple(cases))
+            yield RegistryError("withdrawn clause", id=clause_id, cited_by=tuple(cases))
 
 
 def _tallies(

@@ -6,13 +6,13 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tessera_conformance.documents import table_of
-from tessera_conformance.registry import errors, model
+from tessera_conformance.registry import model
 from tessera_conformance.registry.errors import InvalidRegistry, RegistryError
 from tessera_conformance.registry.model import (
     Chapter,
@@ -74,7 +74,7 @@ def read_specifications(
         try:
             specifications[document.key] = Specification.read(path)
         except (OSError, UnicodeDecodeError) as error:
-            missing.append(errors.SourceMissing(document.key, str(path), error))
+            missing.append(RegistryError("source missing", document=document.key, file=str(path), error=error))
     return specifications, missing
 
 
@@ -83,7 +83,8 @@ def changed_sources(registry: Registry, specifications: Mapping[str, Specificati
     for key, specification in specifications.items():
         document = registry.documents[key]
         if specification.sha256 != document.sha256:
-            yield errors.DocumentChanged(key, document.file, document.lines, len(specification.lines))
+            lines = {"recorded_lines": document.lines, "lines": len(specification.lines)}
+            yield RegistryError("document changed", document=key, file=document.file, **lines)
         for clause in registry.clauses_of(key):
             yield from _changes_of(clause, specification)
 
@@ -92,14 +93,14 @@ def _changes_of(clause: Clause, specification: Specification) -> Iterator[Regist
     first, last = clause.lines
     if not clause.active or digest(specification.span(first, last)) == clause.source:
         return
-    place = (clause.document, clause.id, clause.section, clause.lines)
+    place = {name: getattr(clause, name) for name in ("document", "id", "section", "lines")}
     elsewhere = _find(clause, specification)
     if elsewhere is not None:
-        yield errors.SourceMoved(*place, elsewhere)
+        yield RegistryError("source moved", **place, now=elsewhere)
     elif last > len(specification.lines):
-        yield errors.LinesOutOfRange(*place, len(specification.lines))
+        yield RegistryError("lines out of range", **place, available=len(specification.lines))
     else:
-        yield errors.SourceChanged(*place)
+        yield RegistryError("source changed", **place)
 
 
 def _find(clause: Clause, specification: Specification) -> tuple[int, int] | None:
@@ -152,13 +153,14 @@ def schema_of(file: str) -> str:
     return "clauses" if stem in model.DOCUMENTS else stem
 
 
-def schema_violations(file: str, content: Any) -> list[errors.SchemaViolation]:
+def schema_violations(file: str, content: Any) -> list[RegistryError]:
     """Return every violation of its schema by a parsed file."""
     from tessera_conformance.schemas import validator  # jsonschema takes 60 ms to import
 
     refusals = validator(f"tessera:registry/{schema_of(file)}").iter_errors(content)
-    faults = [fault for refusal in refusals for fault in _faults(content, refusal)]
-    return [errors.SchemaViolation(file, *fault) for fault in dict.fromkeys(faults)]
+    faults = dict.fromkeys(fault for refusal in refusals for fault in _faults(content, refusal))
+    names = ("row", "field", "found", "required")
+    return [RegistryError("schema violation", file=file, **dict(zip(names, fault, strict=True))) for fault in faults]
 
 
 def _faults(content: Any, error: Any) -> Iterator[tuple[str, str, str, str]]:
@@ -207,7 +209,7 @@ def _shortened(text: str) -> str:
 # named there. A clause names an interpretation exactly if that interpretation says that it affects the clause.
 
 
-MISSING = "does not exist"
+Row = TypeVar("Row", Clause, Interpretation)
 
 REQUIRED = {
     "duplicate_of": "an active clause that is no duplicate",
@@ -222,73 +224,55 @@ def problems(registry: Registry) -> Iterator[RegistryError]:
     """Yield every contradiction between rows, in the order of the rows."""
     for key, document in registry.documents.items():
         if document.key != key:
-            required = f'"{key}", the name of its file'
-            yield errors.Inconsistent(f"{key}.toml", "[document]", "key", repr(document.key), required)
+            yield _inconsistent(
+                f"{key}.toml", "[document]", "key", repr(document.key), f'"{key}", the name of its file'
+            )
     for clause in registry.clauses.values():
-        yield from _problems_of_place(clause, registry)
-        yield from _problems_of_twin(clause, registry)
-        yield from _problems_of_citations(clause, registry)
+        yield from _problems_of_clause(clause, registry)
     for interpretation in registry.interpretations.values():
         yield from _problems_of_interpretation(interpretation, registry)
     for profile in registry.profiles:
         yield from _problems_of_profile(profile, registry)
 
 
-def _problems_of_place(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
+def _problems_of_clause(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
     document = registry.documents[clause.document]
     chapter, point, rest = clause.section.partition(".")
     number = chapter.zfill(2) if chapter.isdigit() else chapter  # so that ids sort as the document reads
     stem = f"{document.prefix}-{number}{point}{rest}-"
     if not clause.id.startswith(stem):
-        yield errors.Inconsistent(clause.file, clause.id, "id", repr(clause.id), f"an id that begins with {stem}")
+        yield _inconsistent(clause.file, clause.id, "id", repr(clause.id), f"an id that begins with {stem}")
     first, last = clause.lines
     if not first <= last <= document.lines:
         required = f"first <= last <= {document.lines}, the lines of {document.file}"
-        yield errors.Inconsistent(clause.file, clause.id, "lines", f"[{first}, {last}]", required)
+        yield _inconsistent(clause.file, clause.id, "lines", f"[{first}, {last}]", required)
+
+    def of_twin(twin: Clause) -> str:
+        if twin.id == clause.id:
+            return "is the clause itself"
+        if clause.active and not twin.active:
+            return "is withdrawn"
+        return f"is itself a duplicate, of {twin.duplicate_of}" if twin.duplicate_of is not None else ""
+
+    def of_cited(row: Interpretation) -> str:
+        if clause.active and not row.active:
+            return "is withdrawn"
+        return "" if clause.id in row.affects else "does not say that it affects this clause"
+
+    twins = () if clause.duplicate_of is None else (clause.duplicate_of,)
+    yield from _bad_references(clause, "duplicate_of", twins, registry.clauses, of_twin)
+    yield from _bad_references(clause, "interpretations", clause.interpretations, registry.interpretations, of_cited)
 
 
-def _problems_of_twin(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
-    if clause.duplicate_of is None:
-        return
-    twin = registry.clauses.get(clause.duplicate_of)
-    problem = None
-    if twin is None:
-        problem = MISSING
-    elif twin.id == clause.id:
-        problem = "is the clause itself"
-    elif clause.active and not twin.active:
-        problem = "is withdrawn"
-    elif twin.duplicate_of is not None:
-        problem = f"is itself a duplicate, of {twin.duplicate_of}"
-    yield from _bad_reference(clause, "duplicate_of", clause.duplicate_of, problem, registry.clauses)
+def _problems_of_interpretation(row: Interpretation, registry: Registry) -> Iterator[RegistryError]:
+    document = registry.documents.get(row.document)
+    if document and not row.id.startswith(f"AMB-{document.prefix}-"):
+        yield _inconsistent(row.file, row.id, "id", repr(row.id), f"an id that begins with AMB-{document.prefix}-")
 
+    def of_affected(clause: Clause) -> str:
+        return "" if row.id in clause.interpretations else "does not name this interpretation"
 
-def _problems_of_citations(clause: Clause, registry: Registry) -> Iterator[RegistryError]:
-    for cited in clause.interpretations:
-        interpretation = registry.interpretations.get(cited)
-        problem = None
-        if interpretation is None:
-            problem = MISSING
-        elif clause.active and not interpretation.active:
-            problem = "is withdrawn"
-        elif clause.id not in interpretation.affects:
-            problem = "does not say that it affects this clause"
-        yield from _bad_reference(clause, "interpretations", cited, problem, registry.interpretations)
-
-
-def _problems_of_interpretation(interpretation: Interpretation, registry: Registry) -> Iterator[RegistryError]:
-    document = registry.documents.get(interpretation.document)
-    if document and not interpretation.id.startswith(f"AMB-{document.prefix}-"):
-        required = f"an id that begins with AMB-{document.prefix}-"
-        yield errors.Inconsistent(interpretation.file, interpretation.id, "id", repr(interpretation.id), required)
-    for affected in interpretation.affects:
-        clause = registry.clauses.get(affected)
-        problem = None
-        if clause is None:
-            problem = MISSING
-        elif interpretation.id not in clause.interpretations:
-            problem = "does not name this interpretation"
-        yield from _bad_reference(interpretation, "affects", affected, problem, registry.clauses)
+    yield from _bad_references(row, "affects", row.affects, registry.clauses, of_affected)
 
 
 def _problems_of_profile(profile: NamedProfile, registry: Registry) -> Iterator[RegistryError]:
@@ -297,26 +281,33 @@ def _problems_of_profile(profile: NamedProfile, registry: Registry) -> Iterator[
         known = feature in registry.features
         if not known or feature in others:
             required = "features of no other profile" if known else "features of the registry"
-            yield errors.Inconsistent(profile.file, profile.id, "features", repr(feature), required)
-    for name in profile.clauses:
-        clause, problem = registry.clauses.get(name), None
-        if clause is None:
-            problem = MISSING
-        elif not (clause.active and clause.testable) or (clause.level, clause.profile) != ("MUST", "core"):
-            problem = "is no testable core MUST"
-        yield from _bad_reference(profile, "clauses", name, problem, registry.clauses)
+            yield _inconsistent(profile.file, profile.id, "features", repr(feature), required)
+
+    def of_clause(clause: Clause) -> str:
+        is_core = (clause.level, clause.profile) == ("MUST", "core")
+        return "" if clause.active and clause.testable and is_core else "is no testable core MUST"
+
+    yield from _bad_references(profile, "clauses", profile.clauses, registry.clauses, of_clause)
 
 
-def _bad_reference(
+def _inconsistent(file: str, row: str, field: str, found: str, required: str) -> RegistryError:
+    return RegistryError("inconsistent", file=file, id=row, field=field, found=found, required=required)
+
+
+def _bad_references(
     row: Clause | Interpretation | NamedProfile,
     field: str,
-    target: str,
-    problem: str | None,
-    identifiers: Mapping[str, object],
-) -> Iterator[errors.BadReference]:
-    if problem is not None:
-        suggestions = model.nearest(target, identifiers) if problem == MISSING else ()
-        yield errors.BadReference(row.file, row.id, field, target, problem, REQUIRED[field], suggestions)
+    names: Iterable[str],
+    targets: Mapping[str, Row],
+    problem_of: Callable[[Row], str],
+) -> Iterator[RegistryError]:
+    """Yield the rows that a field names and that do not exist, or have a problem."""
+    for name in names:
+        problem = problem_of(targets[name]) if name in targets else "does not exist"
+        if problem:
+            suggestions = () if name in targets else model.nearest(name, targets)
+            wrong = {"target": name, "problem": problem, "required": REQUIRED[field], "suggestions": suggestions}
+            yield RegistryError("bad reference", file=row.file, id=row.id, field=field, **wrong)
 
 
 # Reading the registry's files.
@@ -327,16 +318,6 @@ def _bad_reference(
 
 CHAPTERS = "chapters.toml"
 
-Row = TypeVar("Row", Clause, Interpretation)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The readable contents of a directory: the registry, and the problems."""
-
-    registry: Registry
-    problems: tuple[RegistryError, ...]
-
 
 def load_registry(directory: Path) -> Registry:
     """Return the registry of a directory; raise `InvalidRegistry` unless it can be read and its references are sound.
@@ -345,18 +326,18 @@ def load_registry(directory: Path) -> Registry:
     project's tests always check them.
     """
     try:
-        reading = read(directory, by_schema=False)
-        sound = not reading.problems and not any(True for _ in problems(reading.registry))
+        registry, wrong = read(directory, by_schema=False)
+        sound = not wrong and not any(True for _ in problems(registry))
     except (AttributeError, KeyError, TypeError, ValueError):  # a row that is not of its type's form
         sound = False
     if not sound:
-        reading = read(directory)
-        raise InvalidRegistry(str(directory), reading.problems or tuple(problems(reading.registry)))
-    return reading.registry
+        registry, wrong = read(directory)
+        raise InvalidRegistry(str(directory), tuple(wrong or problems(registry)))
+    return registry
 
 
-def read(directory: Path, *, by_schema: bool = True) -> Reading:
-    """Return everything readable in a directory; a file that its schema refuses contributes no rows."""
+def read(directory: Path, *, by_schema: bool = True) -> tuple[Registry, list[RegistryError]]:
+    """Return everything readable in a directory, and the problems; a file that its schema refuses has no rows."""
     wrong: list[RegistryError] = []
 
     def content(file: str) -> Mapping[str, Any]:
@@ -364,7 +345,7 @@ def read(directory: Path, *, by_schema: bool = True) -> Reading:
         try:
             table = table_of(directory / file)
         except (OSError, ValueError) as error:
-            wrong.append(errors.UnreadableFile(file, error))
+            wrong.append(RegistryError("unreadable file", file=file, error=error))
             return {}
         violations = schema_violations(file, table) if by_schema else []
         wrong.extend(violations)
@@ -372,7 +353,7 @@ def read(directory: Path, *, by_schema: bool = True) -> Reading:
 
     def add(rows: dict[str, Row], row: Row, file: str) -> None:
         if row.id in rows:
-            wrong.append(errors.DuplicateId(file, row.id, rows[row.id].file))
+            wrong.append(RegistryError("duplicate id", file=file, id=row.id, first_file=rows[row.id].file))
         else:
             rows[row.id] = row
 
@@ -393,7 +374,7 @@ def read(directory: Path, *, by_schema: bool = True) -> Reading:
     products = tuple(Product(**_with_tuples(row)) for row in table.get("product", ()))
     constructs = tuple(Construct(**_with_tuples(row)) for row in content(model.CONSTRUCTS).get("construct", ()))
     registry = Registry(documents, clauses, interpretations, enforced, profiles, constructs, products)
-    return Reading(registry, tuple(wrong))
+    return registry, wrong
 
 
 def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -430,9 +411,9 @@ def read_lock(directory: Path) -> tuple[Lock, list[RegistryError]]:
     try:
         content = json.loads((directory / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        return {}, [errors.UnreadableFile(FILE, error)]
+        return {}, [RegistryError("unreadable file", file=FILE, error=error)]
     wrong = schema_violations(FILE, content)
-    return {} if wrong else content["ids"], [*wrong]
+    return {} if wrong else content["ids"], wrong
 
 
 def write_lock(registry: Registry, directory: Path) -> None:
@@ -442,26 +423,25 @@ def write_lock(registry: Registry, directory: Path) -> None:
     (directory / FILE).write_text(text, encoding="utf-8", newline="\n")
 
 
-def broken_promises(registry: Registry, lock: Lock) -> Iterator[errors.VanishedId | errors.ReusedId]:
+def broken_promises(registry: Registry, lock: Lock) -> Iterator[RegistryError]:
     """Yield ids that vanished without a tombstone or returned with another meaning; no new lock may hide them."""
     files = {document.prefix: f"{document.key}.toml" for document in registry.documents.values()}
     for name, entry in lock.items():
         row = registry.rows.get(name)
         if row is None:
-            yield errors.VanishedId(files.get(name.partition("-")[0], model.INTERPRETATIONS), name)
+            file = files.get(name.partition("-")[0], model.INTERPRETATIONS)
+            yield RegistryError("vanished id", file=file, id=name)
         elif entry["status"] == "withdrawn" and _entry(row) | {"status": "withdrawn"} != entry:
-            yield errors.ReusedId(row.file, name)
+            yield RegistryError("reused id", file=row.file, id=name)
 
 
-def differences(registry: Registry, lock: Lock) -> Iterator[errors.LockOutOfDate]:
+def differences(registry: Registry, lock: Lock) -> Iterator[RegistryError]:
     """Yield the differences of the lock from the rows, which `clauses lock` settles."""
     for name, row in registry.rows.items():
-        if name not in lock:
-            yield errors.LockOutOfDate(row.file, name, "id")
-            continue
-        for field, value in _entry(row).items():
-            if value != lock[name].get(field):
-                yield errors.LockOutOfDate(row.file, name, field)
+        entry = _entry(row) if name in lock else {"id": name}
+        for field in [field for field, value in entry.items() if value != lock.get(name, {}).get(field)]:
+            difference = "is not in the lock" if field == "id" else f"has another {field} than the lock recorded"
+            yield RegistryError("lock out of date", file=row.file, id=name, field=field, difference=difference)
 
 
 # The whole check of a registry: form, schemas, references, lock, in that order.
@@ -471,14 +451,13 @@ def differences(registry: Registry, lock: Lock) -> Iterator[errors.LockOutOfDate
 
 def examine(directory: Path) -> tuple[Registry | None, list[RegistryError]]:
     """Return the registry of a directory, or None if its files cannot be read, and all problems."""
-    reading = read(directory)
-    if reading.problems:
-        return None, list(reading.problems)
-    registry = reading.registry
+    registry, wrong = read(directory)
+    if wrong:
+        return None, wrong
     lock, wrong = read_lock(directory)
     wrong += problems(registry)
     if not wrong:
         broken = list(broken_promises(registry, lock))
         named = {problem.id for problem in broken}
-        wrong += [*broken, *(problem for problem in differences(registry, lock) if problem.id not in named)]
+        wrong = [*broken, *(problem for problem in differences(registry, lock) if problem.id not in named)]
     return registry, wrong

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, get_args
 from tessera_conformance.documents import table_of
 from tessera_conformance.interface import interface
 from tessera_conformance.operations import OPERATIONS
-from tessera_conformance.registry.errors import UnknownClause, UnknownInterpretation
+from tessera_conformance.registry.errors import RegistryError
 
 # The part of its clauses that a case judges, and whether that carries a clause.
 #
@@ -295,11 +295,12 @@ class Registry:
         return sorted((clauses | interpretations | methods) - {"core", ""})
 
     def clause(self, clause_id: str) -> Clause:
-        """Return the clause with an id; raise `UnknownClause`, which suggests the nearest ids."""
-        try:
-            return self.clauses[clause_id]
-        except KeyError:
-            raise UnknownClause(clause_id, nearest(clause_id, self.clauses)) from None
+        """Return the clause with an id. Raises `RegistryError`, which suggests the nearest ids."""
+        if clause_id not in self.clauses:
+            raise RegistryError(
+                "unknown clause", id=clause_id, suggestions=nearest(clause_id, self.clauses), cited_by=()
+            )
+        return self.clauses[clause_id]
 
     def carried_by(self, clause: Clause) -> Judged:
         """Return the part that a case must judge for a clause to pass; a repeated clause decides for its repetition."""
@@ -307,12 +308,11 @@ class Registry:
         return original.judged_by or "effect"
 
     def interpretation(self, interpretation_id: str) -> Interpretation:
-        """Return the interpretation with an id; raise `UnknownInterpretation`, which suggests the nearest ids."""
-        try:
-            return self.interpretations[interpretation_id]
-        except KeyError:
+        """Return the interpretation with an id. Raises `RegistryError`, which suggests the nearest ids."""
+        if interpretation_id not in self.interpretations:
             suggestions = nearest(interpretation_id, self.interpretations)
-            raise UnknownInterpretation(interpretation_id, suggestions) from None
+            raise RegistryError("unknown interpretation", id=interpretation_id, suggestions=suggestions)
+        return self.interpretations[interpretation_id]
 
     def clauses_of(self, document: str) -> Sequence[Clause]:
         """Return the clauses of one document, in its order."""
