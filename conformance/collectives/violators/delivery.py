@@ -21,9 +21,9 @@ def doubled(usual, move, *given):
         usual(move, *given)
 
 
-def unsent(usual, brought, sent, seed):
-    stale = [array.values.copy() for array in usual(brought, sent, seed)]
-    for values in stale[:-1]:
+def unsent(usual, operation, brought, *given, **named):
+    stale = [array.values.copy() for array in usual(operation, brought, *given, **named)]
+    for values in stale[:-1] if operation == "all_gather" else ():
         values[-1] = values[0]
     return [Array(brought[0].dtype, values) for values in stale]
 
@@ -39,10 +39,10 @@ VIOLATIONS = [
     finishing("RT-13-01", "delivers_twice", "delivers a message twice", doubled),
     finishing("RT-13-01", "from_10_ranks", "loses what ranks past 10 send",
         lambda usual, move, *given: usual(move, *given) if move.source < 10 else None),
-    at("collectives.delivery._exchanged")("COLL-07.2-02", "near_blocks", "exchanges blocks of ranks up to 8 apart",
-        lambda usual, first, flat, moves, seed: usual(
-            first, flat, [move for move in moves if abs(move.source - move.target) <= 8], seed)),
-    at("collectives.delivery._gathered")("RT-13-01", "stale_gather", "leaves a place as it was", unsent),
+    delivered("COLL-07.2-02", "near_blocks", "exchanges blocks of ranks up to 8 apart",
+        lambda usual, operation, brought, sent, **named: usual(operation, brought, [
+            move for move in sent if operation != "all_to_all" or abs(move.source - move.target) <= 8], **named)),
+    delivered("RT-13-01", "stale_gather", "leaves a place as it was", unsent),
     delivered("RT-06-04", "one_order_of_a_thousand", "combines canonically in one order of a thousand",
         lambda usual, *given, seed, level, **named: usual(
             *given, **named, seed=seed, level="strict" if seed == 613 else level)),

@@ -4,9 +4,9 @@ import numpy as np
 
 from tessera_conformance.strength import Around, replaced
 from tessera_reference.adapter import make
-from tessera_reference.collectives.operations import group_results
 from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.collectives import group_results
 from tessera_reference.runtime import collectives
 
 from .changes import INVALID, answering, broken, grouping, refusing

@@ -9,7 +9,7 @@ canonical tree when it has all of them (LANG-09-06).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from graphlib import TopologicalSorter
 from random import Random
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from ..numerics.arithmetic import larger, smaller
 from ..numerics.array import Array
-from ..numerics.collectives import reduced, share_of
-from ..numerics.formats import DType
+from ..numerics.collectives import group_results, reduced, share_of
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.reductions import divided
 from ..numerics.rounding import cast
@@ -126,28 +125,44 @@ def _overlap(one: Sent, other: Sent) -> bool:
 
 
 def delivered(
-    operation: str, contributions: Sequence[Array], sent: Sequence[Sent], *, op: str | None, level: str, seed: int
+    operation: str,
+    contributions: Sequence[Array],
+    sent: Sequence[Sent],
+    *,
+    op: str | None,
+    root: int,
+    level: str,
+    seed: int,
 ) -> list[Array]:
-    """Return the results of a group's ranks after the messages of a collective, in their order."""
+    """Return the results of a group's ranks after the messages of a collective, in their order.
+
+    Partial values travel, or, under strict and where nothing is combined, contributions. Of these messages carry marks:
+    `known` (ranks, contributions, places) is True where a rank has a contribution, from which it computes its result.
+    """
     ranks, first = len(contributions), contributions[0]
-    if operation == "all_gather":
-        return _gathered(contributions, sent, seed)
-    flat = np.stack([array.values.reshape(-1) for array in contributions])
-    if operation == "all_to_all":
-        return _exchanged(first, flat, sent, seed)
-    buffers: Values
-    combine: Combine
-    if op is None:
-        buffers, combine, result = flat, _replace, _as_is(first)
-    elif level == "strict":
-        buffers, combine, result = _contributions(ranks, flat.shape[1]), np.logical_or, _reduced(first.dtype, op, flat)
-    else:
-        buffers, combine, result = accumulators(first, flat, op, ranks)
-    deliver(sent, buffers, combine, seed)
-    results = [result(buffer).values for buffer in buffers]
-    if operation == "reduce_scatter":
-        return [Array(first.dtype, x[share_of(x.size, rank, ranks)]) for rank, x in enumerate(results)]
-    return [Array(first.dtype, x.reshape(first.shape)) for x in results]
+
+    def result(rank: int, own: Sequence[Array], total: Array | None = None) -> Array:
+        whole = partial(reduced, op or "") if total is None else lambda _: total
+        return group_results(operation, own, ranks, root, whole)[rank]
+
+    if op is not None and level != "strict":
+        flat = np.stack([array.values.reshape(-1) for array in contributions])
+        values, combine, rounded = accumulators(first, flat, op, ranks)
+        deliver(sent, values, combine, seed)
+        totals = [Array(first.dtype, rounded(own).values.reshape(first.shape)) for own in values]
+        return [result(rank, contributions, total) for rank, total in enumerate(totals)]
+    gathers = operation == "all_gather"
+    count = sum(array.values.size for array in contributions) if gathers else first.values.size
+    places = [share_of(count, source, ranks) if gathers else slice(0, count) for source in range(ranks)]
+    known = np.repeat(np.eye(ranks, dtype=np.bool_)[:, :, None], count, axis=2)
+    deliver([message._replace(combines=True) for message in sent], known, np.logical_or, seed)
+    owned = [[_masked(x, row[at]) for x, row, at in zip(contributions, rows, places, strict=True)] for rows in known]
+    return [result(rank, own) for rank, own in enumerate(owned)]
+
+
+def _masked(x: Array, marks: Values) -> Array:
+    """Return an array with zeros at the flat places without a mark."""
+    return Array(x.dtype, np.where(marks.reshape(x.shape), x.values, np.zeros_like(x.values)))
 
 
 def accumulators(first: Array, flat: Values, op: str, number: int) -> tuple[Values, Combine, Result]:
@@ -158,7 +173,7 @@ def accumulators(first: Array, flat: Values, op: str, number: int) -> tuple[Valu
     if op in ("max", "min"):
         ordered = {"max": larger, "min": smaller}[op]
         logical: Any = {"max": np.logical_or, "min": np.logical_and}[op]
-        return flat, logical if first.dtype.kind == "bool" else ordered, _as_is(first)
+        return flat, logical if first.dtype.kind == "bool" else ordered, partial(Array, first.dtype)
     model = NodeArithmetic.canonical(first.dtype)
     node = model.multiply if op == "prod" else model.add
 
@@ -172,42 +187,3 @@ def accumulators(first: Array, flat: Values, op: str, number: int) -> tuple[Valu
         return cast(Array(model.accumulator, total), first.dtype)
 
     return model.enter(flat, first.dtype), combine, result
-
-
-def _contributions(ranks: int, count: int) -> Values:
-    """(ranks, contributions, places): True where a rank has a contribution; at first each has its own."""
-    return np.repeat(np.eye(ranks, dtype=np.bool_)[:, :, None], count, axis=2)
-
-
-def _reduced(dtype: DType, op: str, flat: Values) -> Result:
-    """Return the function from the contributions that a rank has to their combination along the canonical tree."""
-    return lambda known: reduced(op, [Array(dtype, row) for row in np.where(known, flat, np.zeros_like(flat))])
-
-
-def _replace(own: Values, value: Values) -> Values:
-    return value
-
-
-def _as_is(first: Array) -> Result:
-    return lambda values: Array(first.dtype, values)
-
-
-def _gathered(contributions: Sequence[Array], sent: Sequence[Sent], seed: int) -> list[Array]:
-    """The shares of all ranks, on each."""
-    dtype, total = contributions[0].dtype, sum(array.values.size for array in contributions)
-    buffers = np.zeros((len(contributions), total), dtype.carrier)
-    for rank, share in enumerate(contributions):
-        buffers[rank, share_of(total, rank, len(contributions))] = share.values.reshape(-1)
-    deliver(sent, buffers, _replace, seed)
-    return [Array(dtype, values) for values in buffers]
-
-
-def _exchanged(first: Array, flat: Values, sent: Sequence[Sent], seed: int) -> list[Array]:
-    """The blocks that all ranks have for each, in buffers with places for the blocks of every source."""
-    ranks, count = flat.shape
-    buffers = np.zeros((ranks, ranks, count), flat.dtype)
-    buffers[range(ranks), range(ranks)] = flat
-    moved = [message._replace(first=message.source * count + message.first) for message in sent]
-    deliver(moved, buffers.reshape(ranks, ranks * count), _replace, seed)
-    blocks = buffers.reshape(ranks, ranks, ranks, count // ranks)
-    return [Array(first.dtype, blocks[rank, :, rank].reshape(first.shape)) for rank in range(ranks)]

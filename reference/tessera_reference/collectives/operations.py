@@ -21,7 +21,7 @@ from ..abi.status import invalid, mismatch, unsupported, violation
 from ..graph.collectives import OPERATORS
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS, holds
 from ..numerics.array import Array
-from ..numerics.collectives import REDUCTIONS, all_gather, all_to_all, alternative, broadcast, reduced, share_of
+from ..numerics.collectives import REDUCTIONS, alternative, group_results, reduced, share_of
 from ..numerics.formats import DTYPES, DType, shown
 from ..numerics.rounding import cast
 from ..numerics.trees import Tree
@@ -328,31 +328,10 @@ def run(
             collective = partial(group_results, operation, ranks=len(group), root=root or 0, whole=whole)
         else:
             moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
-            collective = partial(delivered, operation, sent=moved, op=op, level=level, seed=seed)
+            collective = partial(delivered, operation, sent=moved, op=op, root=root or 0, level=level, seed=seed)
         results = over_wire(operation, inputs, compression, collective) if compression else collective(inputs)
         outputs.update(zip(group, results, strict=True))
     return Result([outputs[rank] for rank in range(len(buffers))], lambda: [m for sent in travelled for m in sent()])
-
-
-def group_results(
-    operation: str, inputs: Sequence[Array], ranks: int, root: int, whole: Callable[[Sequence[Array]], Array]
-) -> Sequence[Array]:
-    """Return the results of a group's ranks, in their order, from the contributions of each; `whole` combines them.
-
-    A reduce-scatter gives each rank its share, an all-gather takes the shares of all (AMB-RT-02, AMB-RT-04).
-    """
-    flat = [Array(array.dtype, array.values.reshape(-1)) for array in inputs]
-    if operation == "broadcast":
-        return broadcast(inputs, root)
-    if operation == "all_gather":
-        return all_gather(flat)
-    if operation == "all_to_all":
-        return [Array(array.dtype, array.values.reshape(inputs[0].shape)) for array in all_to_all(flat)]
-    result = whole(inputs)
-    if operation == "all_reduce":
-        return [result] * ranks
-    values = result.values.reshape(-1)
-    return [Array(result.dtype, values[share_of(values.size, rank, ranks)]) for rank in range(ranks)]
 
 
 def combined(used: Algorithm, op: str, level: str, partials: Sequence[int], inputs: Sequence[Array]) -> Array:

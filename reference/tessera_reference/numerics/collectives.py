@@ -79,6 +79,29 @@ def share_of(count: int, rank: int, ranks: int) -> slice:
     return slice(rank * count // ranks, (rank + 1) * count // ranks)
 
 
+def group_results(
+    operation: str, inputs: Sequence[Array], ranks: int, root: int, whole: Callable[[Sequence[Array]], Array]
+) -> Sequence[Array]:
+    """Return the results of a group's ranks, in their order, from the contributions of each; `whole` combines them.
+
+    Arrays are taken as flat buffers; a reduce-scatter gives each rank its share, an all-gather takes the shares of all
+    (AMB-RT-02, AMB-RT-04).
+    """
+    flat = [Array(array.dtype, array.values.reshape(-1)) for array in inputs]
+    match operation:
+        case "all_reduce":
+            return [whole(inputs)] * ranks
+        case "broadcast":
+            return broadcast(inputs, root)
+        case "all_gather":
+            return all_gather(flat)
+        case "all_to_all":
+            return [Array(array.dtype, array.values.reshape(inputs[0].shape)) for array in all_to_all(flat)]
+    total = whole(inputs)
+    values = total.values.reshape(-1)
+    return [Array(total.dtype, values[share_of(values.size, rank, ranks)]) for rank in range(ranks)]
+
+
 def parts(x: Array, dim: int, number: int) -> list[Array]:
     """Return equal parts along a dimension, in order."""
     return [Array(x.dtype, part) for part in np.split(x.values, number, axis=dim)]

@@ -14,12 +14,12 @@ from ..abi.cache import CacheKey
 from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import CollOp, Failure, Status, mismatch, violation
 from ..collectives.links import preferred_route
-from ..collectives.operations import group_results, require_operator
+from ..collectives.operations import require_operator
 from ..collectives.selection import Selection, choose, followed, require_followed
 from ..collectives.travel import collective_duration
 from ..mesh.memory import Region
 from ..numerics.array import Array
-from ..numerics.collectives import reduced, share_of
+from ..numerics.collectives import group_results, reduced, share_of
 from ..numerics.formats import DTYPES, DType, shown
 from .launches import CodeCache
 from .machine import INT, SIZE, Access, integer, invalid, one_of, required
