@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,9 +29,17 @@ from tessera_conformance.terminal import error_text, quoted_tail
 
 Operation: TypeAlias = Literal["matmul", "sum", "all_reduce"]
 Words: TypeAlias = np.ndarray[Any, np.dtype[np.unsignedinteger[Any]]]
+Terms: TypeAlias = tuple[Words, Words | None]
+"""The terms of one sum; those of a product have a second factor each."""
 
 OPERATIONS: tuple[Operation, ...] = ("matmul", "sum", "all_reduce")
 DTYPES = ("fp32", "fp64", "fp16", "bf16", "tf32", "fp8_e4m3", "fp8_e5m2")
+FORMS: Mapping[Operation, tuple[str, Sequence[int]]] = {
+    "matmul": ("MxKxN, as 64x64x64", (3,)),
+    "sum": ("one extent or more, as 256", range(1, 9)),
+    "all_reduce": ("RANKSxELEMENTS", (2,)),
+}
+"""The form of each operation's shape, and the possible numbers of extents."""
 MOST_TERMS = 1 << 14
 
 
@@ -63,36 +70,34 @@ class Subject:
             raise CannotProbe(f"dtype {self.dtype!r}: expected one of {', '.join(DTYPES)}; other sums have no order")
         if self.out is not None and self.out not in DTYPES:
             raise CannotProbe(f"out {self.out!r}: expected one of {', '.join(DTYPES)}")
-        forms = {"matmul": "MxKxN, as 64x64x64", "sum": "one extent or more, as 256", "all_reduce": "RANKSxELEMENTS"}
-        ranks = {"matmul": (3,), "sum": range(1, 9), "all_reduce": (2,)}
-        if len(self.shape) not in ranks[self.operation]:
-            raise CannotProbe(f"shape {_times(self.shape)}: {self.operation} takes {forms[self.operation]}")
+        form, ranks = FORMS[self.operation]
+        shape = "x".join(map(str, self.shape))
+        if len(self.shape) not in ranks:
+            raise CannotProbe(f"shape {shape}: {self.operation} takes {form}")
         if min(self.shape) < 1:
-            raise CannotProbe(f"shape {_times(self.shape)}: expected extents of at least 1")
+            raise CannotProbe(f"shape {shape}: expected extents of at least 1")
         if self.operation == "sum" and not -len(self.shape) <= self.axis < len(self.shape):
             raise CannotProbe(f"axis {self.axis}: the shape has {len(self.shape)} dimensions")
         if not 2 <= self.terms <= MOST_TERMS:
-            raise CannotProbe(f"shape {_times(self.shape)}: {self.terms} terms; expected 2 to {MOST_TERMS}")
+            raise CannotProbe(f"shape {shape}: {self.terms} terms; expected 2 to {MOST_TERMS}")
         within = [0 <= place < extent for place, extent in zip(self.element, self.result, strict=False)]
         if self.element and (len(self.element) != len(self.result) or not all(within)):
             raise CannotProbe(f"element {list(self.element)}: the result has shape {list(self.result)}")
 
     @property
+    def summed(self) -> int:
+        """The place in `shape` of the extent that is summed over: K of a product, the ranks of an all-reduce."""
+        return {"matmul": 1, "all_reduce": 0}.get(self.operation, self.axis % len(self.shape))
+
+    @property
     def terms(self) -> int:
-        """Return the number of terms of an element of the result."""
-        if self.operation == "sum":
-            return self.shape[self.axis]
-        return self.shape[1] if self.operation == "matmul" else self.shape[0]
+        """The number of terms of an element of the result."""
+        return self.shape[self.summed]
 
     @property
     def result(self) -> tuple[int, ...]:
         """The shape of the result."""
-        if self.operation == "matmul":
-            return (self.shape[0], self.shape[2])
-        if self.operation == "all_reduce":
-            return self.shape[1:]
-        axis = self.axis % len(self.shape)
-        return self.shape[:axis] + self.shape[axis + 1 :]
+        return self.shape[: self.summed] + self.shape[self.summed + 1 :]
 
     @property
     def watched(self) -> tuple[int, ...]:
@@ -126,39 +131,84 @@ class Subject:
         return {"out": self.result_dtype} if self.result_dtype != self.dtype else {}
 
     def __str__(self) -> str:
-        return f"{self.operation} {_times(self.shape)} {self.dtype}"
+        return f"{self.operation} {'x'.join(map(str, self.shape))} {self.dtype}"
 
 
-class Box(ABC):
+class Box:
     """A black box: one operation as a function of its terms, words in and the watched element out.
 
-    `calls` counts the calls made.
+    An all-reduce goes through `method`, with `options` beside its other parameters; a sum or a product through
+    `numerics.evaluate`, or through a program if that is not supported. `calls` counts the calls made.
     """
 
-    def __init__(self, session: Session, subject: Subject, level: str) -> None:
+    def __init__(
+        self,
+        session: Session,
+        subject: Subject,
+        level: str,
+        method: str = "collectives.all_reduce",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
         self.session, self.subject, self.level = session, subject, level
+        self.method = method if subject.operation == "all_reduce" else ""  # of others not known before the first call
+        self.options = options or {}
         self.calls = 0
+        self.ranks_agree = True
         self._decode = float_format(subject.result_dtype).decode
+        kind = word_type(subject.dtype)
+        if self.has_products:
+            left, right = self._operands = [np.zeros(shape, kind) for shape in subject.shapes]
+            row, column = subject.watched
+            self._places = [left[row], right[:, column]]
+        else:
+            self._operands = [np.zeros(subject.shape, kind)]
+            lines = np.moveaxis(self._operands[0], subject.summed, -1)
+            self._places = [lines if subject.operation == "all_reduce" else lines[subject.watched]]
 
     @property
     def has_products(self) -> bool:
         """True if a term is a product of two factors."""
         return self.subject.operation == "matmul"
 
-    @abstractmethod
-    def result(self, left: Words, right: Words | None) -> Tensor:
-        """Return the whole result for these terms of the watched element; the terms of all others are zeros."""
+    def result(self, left: Words, right: Words | None = None) -> Tensor:
+        """Return the whole result for these terms of the watched element.
+
+        The terms of all other elements are zeros, or share one factor; those of an all-reduce are the same ones.
+        """
+        for place, words in zip(self._places, (left, right), strict=False):
+            place[:] = words
+        parts = self._operands[0] if self.subject.operation == "all_reduce" else self._operands
+        return self.evaluated([Tensor(self.subject.dtype, part.shape, part.tobytes()) for part in parts])
 
     def word(self, left: Words, right: Words | None = None) -> int:
         """Return the code of the watched element."""
-        tensor = self.result(left, right)
-        width = tensor.format.word_bytes
-        first = self.subject.flat_element * width
-        return int.from_bytes(tensor.data[first : first + width], "little")
+        return int(self.result(left, right).words()[self.subject.flat_element])
 
     def value(self, left: Words, right: Words | None = None) -> Value:
         """Return the exact value of the watched element."""
         return self._decode(self.word(left, right))
+
+    def evaluated(self, inputs: Sequence[Tensor]) -> Tensor:
+        """Return the whole result for operands of the subject's shapes; of an all-reduce, the first rank's."""
+        subject = self.subject
+        if subject.operation == "all_reduce":
+            params = {"inputs": inputs, "op": "sum", "level": self.level, **self.options}
+            outputs = self._outputs(self.call(self.method, params), subject.terms)
+            self.ranks_agree = self.ranks_agree and len({output.data for output in outputs}) == 1
+            return outputs[0]
+        if self.method != "language.execute":
+            params = {"operation": subject.operation, "inputs": inputs, "attributes": subject.attributes}
+            observation = self.call("numerics.evaluate", params | {"level": self.level})
+            if self.method or not isinstance(observation, Unsupported):
+                self.method = "numerics.evaluate"
+                return self._outputs(observation, 1)[0]
+        self.method = "language.execute"
+        observation = self.call(self.method, self._program(inputs))
+        if isinstance(observation, Unsupported):
+            what = "neither numerics.evaluate nor language.execute is supported"
+            remedy = "--operation=all_reduce probes a collectives library"
+            raise CannotProbe(error_text(str(subject), what, "one of them, which a sum is asked through", remedy))
+        return self._outputs(observation, 1)[0]
 
     def call(self, method: str, params: Mapping[str, Any]) -> Observation:
         """Make one call, and count it."""
@@ -167,66 +217,19 @@ class Box(ABC):
         self.session.exchanges.clear()  # thousands of tensors that nobody will read
         return observation
 
-    def _output(self, method: str, observation: Observation, count: int) -> list[Tensor]:
+    def _outputs(self, observation: Observation, count: int) -> list[Tensor]:
+        place = f"{self.subject}: {self.method}"
         if not isinstance(observation, Returned):
-            raise CannotProbe(f"{self.subject}: {method}: {describe(observation)}{_stderr(observation)}")
+            raise CannotProbe(f"{place}: {describe(observation)}{_stderr(observation)}")
         outputs = observation.value.get("outputs") if isinstance(observation.value, Mapping) else None
         if not isinstance(outputs, list) or len(outputs) != count:
-            raise CannotProbe(
-                error_text(f"{self.subject}: {method}", "the answer has another form", f"{count} outputs")
-            )
-        expected = (self.subject.result_dtype, self.subject.result)
+            raise CannotProbe(error_text(place, "the answer has another form", f"{count} outputs"))
+        dtype, shape = self.subject.result_dtype, self.subject.result
         for output in outputs:
-            if not isinstance(output, Tensor) or (output.dtype, output.shape) != expected:
+            if not isinstance(output, Tensor) or (output.dtype, output.shape) != (dtype, shape):
                 form = f"{output.dtype} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
-                place = f"{self.subject}: {method}"
-                raise CannotProbe(error_text(place, f"the answer has {form}", f"{expected[0]} {list(expected[1])}"))
+                raise CannotProbe(error_text(place, f"the answer has {form}", f"{dtype} {list(shape)}"))
         return outputs
-
-
-class EvaluatedBox(Box):
-    """A sum or a product through `numerics.evaluate`, or through a program if that is not supported."""
-
-    def __init__(self, session: Session, subject: Subject, level: str) -> None:
-        super().__init__(session, subject, level)
-        self._by_program: bool | None = None  # not known before the first call
-        kind = word_type(subject.dtype)
-        if subject.operation == "matmul":
-            (rows, terms), (_, columns) = subject.shapes
-            self._operands: list[Words] = [np.zeros((rows, terms), kind), np.zeros((terms, columns), kind)]
-            row, column = subject.watched
-            self._places: list[Words] = [self._operands[0][row], self._operands[1][:, column]]
-        else:
-            whole = np.zeros(subject.shape, kind)
-            self._operands, self._places = [whole], [np.moveaxis(whole, subject.axis, -1)[subject.watched]]
-
-    def result(self, left: Words, right: Words | None) -> Tensor:
-        """Return the result; the terms of all other elements are zeros, or share one factor."""
-        self._places[0][:] = left
-        if right is not None:
-            self._places[1][:] = right
-        return self.evaluated([Tensor(self.subject.dtype, part.shape, part.tobytes()) for part in self._operands])
-
-    def evaluated(self, inputs: Sequence[Tensor]) -> Tensor:
-        """Return the whole result for operands of the subject's shapes."""
-        if not self._by_program:
-            params = {
-                "operation": self.subject.operation,
-                "inputs": list(inputs),
-                "attributes": self.subject.attributes,
-                "level": self.level,
-            }
-            observation = self.call("numerics.evaluate", params)
-            if self._by_program is False or not isinstance(observation, Unsupported):
-                self._by_program = False
-                return self._output("numerics.evaluate", observation, 1)[0]
-            self._by_program = True
-        observation = self.call("language.execute", self._program(inputs))
-        if isinstance(observation, Unsupported):
-            what = "neither numerics.evaluate nor language.execute is supported"
-            remedy = "--operation=all_reduce probes a collectives library"
-            raise CannotProbe(error_text(str(self.subject), what, "one of them, which a sum is asked through", remedy))
-        return self._output("language.execute", observation, 1)[0]
 
     def _program(self, inputs: Sequence[Tensor]) -> dict[str, Any]:
         out = f", out={self.subject.result_dtype}" if self.subject.result_dtype != self.subject.dtype else ""
@@ -237,39 +240,12 @@ class EvaluatedBox(Box):
         return {"source": source, "function": "f", "inputs": named, "level": self.level}
 
 
-class AllReduceBox(Box):
-    """The sum over ranks as the first rank gets it, through `collectives.all_reduce` or another method."""
-
-    def __init__(
-        self,
-        session: Session,
-        subject: Subject,
-        level: str,
-        method: str = "collectives.all_reduce",
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(session, subject, level)
-        self.method, self.options = method, options or {}
-        self.ranks_agree = True
-
-    def result(self, left: Words, right: Words | None) -> Tensor:
-        """Return the first rank's result; every element of a rank's tensor is that rank's term."""
-        ranks, elements = self.subject.shape
-        kind = word_type(self.subject.dtype)  # little-endian, which a number taken out of an array is not everywhere
-        inputs = [Tensor(self.subject.dtype, (elements,), np.full(elements, term, kind).tobytes()) for term in left]
-        params = {"inputs": inputs, "op": "sum", "level": self.level, **self.options}
-        outputs = self._output(self.method, self.call(self.method, params), ranks)
-        self.ranks_agree = self.ranks_agree and len({output.data for output in outputs}) == 1
-        return outputs[0]
-
-
 def box_for(session: Session, subject: Subject) -> Box:
     """Return the box of a subject; start the implementation. Raises `CannotProbe`: it does not start."""
     hello = session.open()
     if isinstance(hello, Fault):
         raise CannotProbe(f"{session.label}: {describe(hello)}{_stderr(hello)}")
-    kind = AllReduceBox if subject.operation == "all_reduce" else EvaluatedBox
-    return kind(session, subject, hello.level)
+    return Box(session, subject, hello.level)
 
 
 def words_of(values: Sequence[Value], dtype: str) -> Words:
@@ -281,10 +257,6 @@ def words_of(values: Sequence[Value], dtype: str) -> Words:
 def word_type(dtype: str) -> str:
     """Return numpy's name of the unsigned integers that hold the codes of a dtype."""
     return f"<u{float_format(dtype).sign_bit.bit_length() // 8}"
-
-
-def _times(shape: Sequence[int]) -> str:
-    return "x".join(map(str, shape))
 
 
 def _stderr(observation: Observation) -> str:
@@ -307,29 +279,13 @@ WIDE = {"fp16": 12, "fp8_e4m3": 5, "fp8_e5m2": 12, "fp64": 40}
 """Binades on both sides of 1 for wide rows; other dtypes take 20."""
 
 
-@dataclass(frozen=True)
-class Sample:
-    """The terms of one sum; `right` are the second factors of products."""
-
-    left: Words
-    right: Words | None
-
-
-def samples(dtype: str, terms: int, rows: int, products: bool, seed: int = 0) -> list[Sample]:
+def samples(dtype: str, terms: int, rows: int, products: bool, seed: int = 0) -> list[Terms]:
     """Return rows of terms, of each style in turn."""
     draw = random.Random(f"{dtype} {terms} {products} {seed}")
     return [_sample(dtype, terms, products, STYLES[row % len(STYLES)], draw) for row in range(rows)]
 
 
-def stacked(rows: Sequence[Sample], dtype: str) -> tuple[Tensor, Tensor | None]:
-    """Return the rows as matrices."""
-    shape = (len(rows), len(rows[0].left))
-    left = Tensor(dtype, shape, b"".join(row.left.tobytes() for row in rows))
-    rights = [row.right for row in rows if row.right is not None]
-    return left, Tensor(dtype, shape, b"".join(right.tobytes() for right in rights)) if rights else None
-
-
-def _sample(dtype: str, terms: int, products: bool, style: Style, draw: random.Random) -> Sample:
+def _sample(dtype: str, terms: int, products: bool, style: Style, draw: random.Random) -> Terms:
     left = _tying(dtype, terms, draw) if style == "ties" else _numbers(dtype, terms, style == "wide", draw)
     right = _numbers(dtype, terms, False, draw) if products else None
     if right is not None and style == "ties":
@@ -340,7 +296,7 @@ def _sample(dtype: str, terms: int, products: bool, style: Style, draw: random.R
         left[other] = left[one] ^ left.dtype.type(float_format(dtype).sign_bit)
         if right is not None:
             right[other] = right[one]
-    return Sample(left, right)
+    return left, right
 
 
 def _numbers(dtype: str, terms: int, wide: bool, draw: random.Random) -> Words:

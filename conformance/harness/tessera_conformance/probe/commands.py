@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
@@ -19,12 +19,11 @@ import numpy as np
 
 from tessera_conformance.arithmetic.nodes import NodeArithmetic
 from tessera_conformance.cases import vectors_directory
-from tessera_conformance.oracle.trees import Tree, TreeError
+from tessera_conformance.oracle.trees import START, Tree, TreeError
 from tessera_conformance.probe.calls import (
     DTYPES,
-    MOST_TERMS,
     OPERATIONS,
-    AllReduceBox,
+    Box,
     CannotProbe,
     Subject,
     box_for,
@@ -66,7 +65,6 @@ class _Part:
     """A subtree to draw: a leaf, a triangle, or, if it is `opened`, a node above its children."""
 
     children: Sequence[_Part]
-    leaf: str
     leaves: int
     first: int
     last: int
@@ -80,9 +78,41 @@ class _Part:
 
 
 def drawing(tree: Tree, title: str) -> str:
-    """Return the whole SVG document."""
-    canvas = _Canvas(_part(tree))
-    width, height = max(2 * MARGIN + canvas.width, 8.0 * len(title) + 2 * MARGIN), canvas.base + 3 * MARGIN
+    """Return the whole SVG document: children before their parents, from left to right."""
+    root = _parts(tree)
+    row, column = min(ROW, TALLEST / max(root.rows, 1)), max(COLUMN, 7.0 * len(str(root.last)) + 6)
+    base, drawn = TITLE + root.rows * row, 0.0
+    shapes: list[str] = []
+
+    def draw(part: _Part) -> tuple[float, float]:
+        """Draw a part with everything below it; return its position."""
+        nonlocal drawn
+        y = base - part.rows * row
+        if part.opened:
+            inside = [draw(child) for child in part.children]
+            x = sum(place for place, _ in inside) / len(inside)
+            for left, below in inside:
+                shapes.append(f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{left:.1f}" y2="{below:.1f}"/>')
+            mark, radius, label = "", 3.0, ""
+            if len(part.children) > 2:
+                mark, radius, label = ' class="n"', 4.5, f"{len(part.children)} terms at once, "
+            circle = f'<circle{mark} cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}">'
+            shapes.append(f"{circle}<title>{label}{part.leaves} leaves</title></circle>")
+            return x, y
+        width = column * (2.6 if part.children else 1)
+        x, drawn = MARGIN + drawn + width / 2, drawn + width
+        text = "c" if part.first == START else str(part.first)
+        if part.children:
+            corners = f"{x:.1f},{y:.1f} {x - COLUMN * 0.9:.1f},{base:.1f} {x + COLUMN * 0.9:.1f},{base:.1f}"
+            size = f"{part.leaves} leaves, depth {part.height}"
+            shapes.append(f'<polygon points="{corners}"><title>{size}</title></polygon>')
+            is_run = START < part.first == part.last + 1 - part.leaves
+            text = f"{part.first}-{part.last}" if is_run else f"{part.leaves} leaves"
+        shapes.append(f'<text x="{x:.1f}" y="{base + 14:.1f}" text-anchor="middle">{text}</text>')
+        return x, y
+
+    draw(root)
+    width, height = max(2 * MARGIN + drawn, 8.0 * len(title) + 2 * MARGIN), base + 3 * MARGIN
     size = f'width="{width:.0f}" height="{height:.0f}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {size} role="img">',
@@ -90,25 +120,21 @@ def drawing(tree: Tree, title: str) -> str:
         f"<style>{STYLE}</style>",
         f"<rect {size}/>",
         f'<text class="t" x="{MARGIN:.0f}" y="24">{escape(title)}</text>',
-        *canvas.shapes,
+        *shapes,
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _part(tree: Tree) -> _Part:
+def _parts(tree: Tree) -> _Part:
     """Return the parts of a tree, the largest of them opened until the drawing is full."""
-
-    def leaf(step: int) -> _Part:
-        number = max(step, 0)
-        return _Part((), "c" if step < 0 else str(step), 1, number, number, 0)
 
     def node(children: list[_Part]) -> _Part:
         leaves = sum(child.leaves for child in children)
         first, last = min(child.first for child in children), max(child.last for child in children)
-        return _Part(children, "", leaves, first, last, 1 + max(child.height for child in children))
+        return _Part(children, leaves, first, last, 1 + max(child.height for child in children))
 
-    root = tree.folded(leaf, node)
+    root = tree.folded(lambda leaf: _Part((), 1, leaf, leaf, 0), node)
     count, waiting = 1, [root]
     while waiting:
         part = waiting.pop(max(range(len(waiting)), key=lambda place: waiting[place].leaves))
@@ -117,50 +143,6 @@ def _part(tree: Tree) -> _Part:
             count += len(part.children) - 1
             waiting += part.children
     return root
-
-
-class _Canvas:
-    """The shapes of a tree, children before their parents, from left to right."""
-
-    def __init__(self, root: _Part) -> None:
-        self.shapes: list[str] = []
-        self.width = 0.0
-        self._row = min(ROW, TALLEST / max(root.rows, 1))
-        self._column = max(COLUMN, 7.0 * len(str(root.last)) + 6)
-        self.base = TITLE + root.rows * self._row
-        """The height of the leaves."""
-        self._draw(root)
-
-    def _draw(self, part: _Part) -> tuple[float, float]:
-        """Draw a part with everything below it; return its position."""
-        y = self.base - part.rows * self._row
-        if part.opened:
-            inside = [self._draw(child) for child in part.children]
-            x = sum(place for place, _ in inside) / len(inside)
-            self.shapes += [
-                f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{left:.1f}" y2="{below:.1f}"/>' for left, below in inside
-            ]
-            fused = len(part.children) > 2
-            label = f"{len(part.children)} terms at once, " if fused else ""
-            mark, radius = (' class="n"', 4.5) if fused else ("", 3)
-            circle = f'<circle{mark} cx="{x:.1f}" cy="{y:.1f}" r="{radius}">'
-            self.shapes.append(f"{circle}<title>{label}{part.leaves} leaves</title></circle>")
-            return x, y
-        width = self._column * (2.6 if part.children else 1)
-        x = MARGIN + self.width + width / 2
-        self.width += width
-        if not part.children:
-            self._label(x, y, part.leaf)
-            return x, y
-        corners = f"{x:.1f},{y:.1f} {x - COLUMN * 0.9:.1f},{self.base:.1f} {x + COLUMN * 0.9:.1f},{self.base:.1f}"
-        title = f"{part.leaves} leaves, depth {part.height}"
-        self.shapes.append(f'<polygon points="{corners}"><title>{title}</title></polygon>')
-        whole = part.last - part.first + 1 == part.leaves
-        self._label(x, self.base, f"{part.first}-{part.last}" if whole else f"{part.leaves} leaves")
-        return x, y
-
-    def _label(self, x: float, y: float, text: str) -> None:
-        self.shapes.append(f'<text x="{x:.1f}" y="{y + 14:.1f}" text-anchor="middle">{text}</text>')
 
 
 LONGEST_WITNESS = 400
@@ -308,20 +290,13 @@ def subjects() -> Sequence[Subject]:
             if operation not in ("matmul", "sum"):
                 continue
             first, *others = (vector.call.inputs[name] for name in check.operands)
-            if not first.format.is_float or first.format.words > 1:
-                continue
-            if operation == "matmul":
-                extents, axis, out = (
-                    (*first.shape[-2:], others[0].shape[-1]),
-                    0,
-                    check.arguments.get("out", first.dtype),
-                )
-                terms = extents[1]
-            else:
-                extents, axis, out = first.shape, int(check.arguments.get("axis", -1)) % len(first.shape), None
-                terms = extents[axis]
-            if min(extents) > 0 and 2 <= terms <= MOST_TERMS:
-                chosen[Subject(operation, extents, first.dtype, axis, out=out)] = None  # type: ignore[arg-type]
+            with suppress(CannotProbe):
+                if operation == "matmul":
+                    extents, out = (*first.shape[-2:], others[0].shape[-1]), check.arguments.get("out", first.dtype)
+                    chosen[Subject("matmul", extents, first.dtype, out=out)] = None
+                else:
+                    axis = int(check.arguments.get("axis", -1)) % len(first.shape)
+                    chosen[Subject("sum", first.shape, first.dtype, axis)] = None
     return list(chosen)
 
 
@@ -451,70 +426,54 @@ def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int]
         least_factor = next((factor for factor in range(2, count) if count % factor == 0), None)
         per_node = least_factor if algorithm == "hierarchical" else None
         request = {"algorithm": algorithm, **({"per_node": per_node} if per_node else {})}
-        rows += _Run(session, dtype, count, level, request).rows()
+        elements = 2 * count + 1
+        if count > 1:
+            probed = _probed(session, Subject("all_reduce", (count, elements), dtype), level, request)
+        else:
+            probed = [_alone(session, dtype, level, request)] * elements
+        params: dict[str, Any] = {"operation": "all_reduce", "dtype": dtype, "shapes": [[elements]] * count}
+        params |= {"attributes": request} if level == "deterministic" else {}
+        orders = [
+            (_declared(session, {**params, "element": place}, algorithm), probed[place]) for place in range(elements)
+        ]
+        for (declared, found), run in groupby(range(elements), orders.__getitem__):
+            first, *others = run
+            rows.append(Row(algorithm, level, count, per_node, first, first + len(others), declared, found))
     return rows
 
 
-@dataclass(frozen=True)
-class _Run:
-    """An all-reduce by one algorithm, through `collectives.run`."""
+def _probed(session: Session, subject: Subject, level: str, request: Mapping[str, Any]) -> list[Tree | None]:
+    """Return the tree of each element of an all-reduce by one algorithm; None for one without a tree."""
+    box = Box(session, subject, level, "collectives.run", {"operation": "all_reduce", **request})
+    trees: list[Tree | None] = [None] * subject.result[0]
+    for group in groups_of(box):
+        for element in range(group.first, group.last + 1):
+            trees[element] = group.tree.canonical() if group.tree and box.ranks_agree else None
+    return trees
 
-    session: Session
-    dtype: str
-    ranks: int
-    level: str
-    request: Mapping[str, Any]
 
-    @property
-    def elements(self) -> int:
-        return 2 * self.ranks + 1
+def _alone(session: Session, dtype: str, level: str, request: Mapping[str, Any]) -> Tree | None:
+    """Return a tree of one leaf if a single rank gets its own input back, bit by bit: small whole numbers."""
+    words = words_of([Fraction(1), Fraction(-2), Fraction(3)], dtype)
+    contribution = Tensor.from_words(dtype, (3,), words.tolist())
+    params = {"operation": "all_reduce", "inputs": [contribution], "op": "sum", "level": level, **request}
+    observation = session.call("collectives.run", params)
+    if not isinstance(observation, Returned):
+        raise CannotProbe(f"collectives.run of one rank: {describe(observation)}")
+    return Tree.explicit([0]) if observation.value.get("outputs") == [contribution] else None
 
-    def rows(self) -> Iterator[Row]:
-        """Yield the runs of elements that share both orders."""
-        probed = self.probed() if self.ranks > 1 else [self.alone()] * self.elements
-        orders = [(self.declared(element), probed[element]) for element in range(self.elements)]
-        algorithm, per_node = self.request["algorithm"], self.request.get("per_node")
-        first = 0
-        for (declared, found), run in groupby(orders):
-            last = first + len(list(run)) - 1
-            yield Row(algorithm, self.level, self.ranks, per_node, first, last, declared, found)
-            first = last + 1
 
-    def probed(self) -> list[Tree | None]:
-        """Return the tree of each element; None for one without a tree."""
-        subject = Subject("all_reduce", (self.ranks, self.elements), self.dtype)
-        options = {"operation": "all_reduce", **self.request}
-        box = AllReduceBox(self.session, subject, self.level, "collectives.run", options)
-        trees: list[Tree | None] = [None] * self.elements
-        for group in groups_of(box):
-            for element in range(group.first, group.last + 1):
-                trees[element] = group.tree.canonical() if group.tree and box.ranks_agree else None
-        return trees
-
-    def alone(self) -> Tree | None:
-        """Return a tree of one leaf if a single rank gets its own input back, bit by bit: small whole numbers."""
-        words = words_of([Fraction(1), Fraction(-2), Fraction(3)], self.dtype)
-        contribution = Tensor.from_words(self.dtype, (3,), words.tolist())
-        params = {"operation": "all_reduce", "inputs": [contribution], "op": "sum", "level": self.level, **self.request}
-        observation = self.session.call("collectives.run", params)
-        if not isinstance(observation, Returned):
-            raise CannotProbe(f"collectives.run of one rank: {describe(observation)}")
-        return Tree.explicit([0]) if observation.value.get("outputs") == [contribution] else None
-
-    def declared(self, element: int) -> Tree | None:
-        """Return the declared tree of an element; None where there is none."""
-        params: dict[str, Any] = {"operation": "all_reduce", "dtype": self.dtype}
-        params |= {"shapes": [[self.elements]] * self.ranks, "element": element}
-        params |= {"attributes": dict(self.request)} if self.level == "deterministic" else {}
-        observation = self.session.call("numerics.declared", params)
-        if isinstance(observation, Unsupported):
-            return None
-        if not isinstance(observation, Returned):
-            raise CannotProbe(f"numerics.declared of all_reduce: {describe(observation)}")
-        try:
-            return Tree.from_json(observation.value.get("tree")).over(self.ranks).canonical()
-        except TreeError as error:
-            raise CannotProbe(f"numerics.declared of all_reduce by {self.request['algorithm']}: {error}") from None
+def _declared(session: Session, params: Mapping[str, Any], algorithm: str) -> Tree | None:
+    """Return the declared tree of an element; None where there is none."""
+    observation = session.call("numerics.declared", params)
+    if isinstance(observation, Unsupported):
+        return None
+    if not isinstance(observation, Returned):
+        raise CannotProbe(f"numerics.declared of all_reduce: {describe(observation)}")
+    try:
+        return Tree.from_json(observation.value.get("tree")).over(len(params["shapes"])).canonical()
+    except TreeError as error:
+        raise CannotProbe(f"numerics.declared of all_reduce by {algorithm}: {error}") from None
 
 
 def as_table(rows: Sequence[Row]) -> str:
@@ -643,8 +602,8 @@ def draw(finding: Finding) -> str:
     return drawing(finding.tree, f"{finding.implementation}: {finding.subject}: {finding.pattern}")
 
 
-def write_finding(finding: Finding, directory: Path) -> str:
-    """Write JSON, Markdown and, if there is a tree, its drawing; return their common name."""
+def write_finding(finding: Finding, directory: Path) -> None:
+    """Write JSON, Markdown and, if there is a tree, its drawing."""
     directory.mkdir(parents=True, exist_ok=True)
     name = name_of(finding.subject)
     write_text(directory / f"{name}.json", as_json(finding))
@@ -652,13 +611,11 @@ def write_finding(finding: Finding, directory: Path) -> str:
     if image:
         write_text(directory / image, draw(finding))
     write_text(directory / f"{name}.md", as_markdown(finding, image))
-    return name
 
 
 def name_of(subject: Subject) -> str:
     """Return a file name from the parts of a subject."""
-    parts = [subject.operation.replace("_", "-"), "x".join(map(str, subject.shape)), subject.dtype]
-    return "-".join(parts)
+    return str(subject).replace("all_reduce", "all-reduce").replace(" ", "-")
 
 
 def _numbers(separator: str, expected: str) -> Callable[[str], tuple[int, ...]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations, groupby, product
 from typing import Any, Literal, TypeAlias
@@ -14,7 +14,7 @@ from tessera_conformance.arithmetic import NodeArithmetic, Rounding, replay
 from tessera_conformance.check import values_of
 from tessera_conformance.oracle.exact import ACCUMULATORS, NAN, ZERO, Value, finite, float_format, is_negative, is_zero
 from tessera_conformance.oracle.trees import START, Tree
-from tessera_conformance.probe.calls import Box, CannotProbe, Sample, Words, samples, stacked, word_type, words_of
+from tessera_conformance.probe.calls import Box, CannotProbe, Terms, Words, samples, word_type, words_of
 from tessera_conformance.probe.reveal import NotATree, abbreviated, pattern, reveal
 from tessera_conformance.tensors import Tensor
 
@@ -40,7 +40,7 @@ NEAREST = 8
 class Observed:
     """The results of the implementation for random terms, and the findings of the direct probes."""
 
-    rows: Sequence[Sample]
+    rows: Sequence[Terms]
     words: Sequence[int]
     start: Start | None
     subnormals: Kept
@@ -57,36 +57,38 @@ class Arithmetic:
     alike: tuple[NodeArithmetic, ...] = field(default=())
 
 
-def observe(box: Box, tree: Tree | None, seed: int = 0) -> Observed:
+def observe(box: Box, tree: Tree, seed: int = 0) -> Observed:
     """Send random terms and run the direct probes. Raises `NotATree`: the same terms give different bits."""
     subject = box.subject
     rows = samples(subject.dtype, subject.terms, ROWS, box.has_products, seed)
-    rows += _pairs_alone(box, tree, seed) if tree is not None and tree.arity == 2 and box.has_products else []
-    words = [box.word(row.left, row.right) for row in rows]
+    rows += _pairs_alone(box, tree, seed) if tree.arity == 2 and box.has_products else []
+    words = [box.word(*row) for row in rows]
     for row, word in list(zip(rows, words, strict=True))[:2]:
-        require_same(box, row.left, row.right, times=REPEATS // 2, word=word)
-    bits = _alignment(box, tree) if tree is not None and tree.arity > 2 else None
-    roundings = _roundings(box) if tree is not None and tree.arity == 2 else ROUNDINGS
+        require_same(box, row, times=REPEATS // 2, word=word)
+    bits = _alignment(box, tree) if tree.arity > 2 else None
+    roundings = _roundings(box) if tree.arity == 2 else ROUNDINGS
     return Observed(rows, words, _start(box), _subnormals(box), bits, roundings)
 
 
-def _pairs_alone(box: Box, tree: Tree, seed: int) -> list[Sample]:
+def _pairs_alone(box: Box, tree: Tree, seed: int) -> list[Terms]:
     """Return rows with products at the two leaves of one node and zeros elsewhere: they show the one rounded first."""
     pair = next([left[0], right[0]] for left, right in tree.nodes() if len(left) == len(right) == 1)
-    rows = [Sample(_placed(box, {}), _placed(box, {})) for _ in range(PAIRS)]
-    for row, sample in zip(rows, samples(box.subject.dtype, 2, PAIRS, True, seed), strict=True):
-        assert row.right is not None and sample.right is not None
-        row.left[pair], row.right[pair] = sample.left, sample.right
+    rows: list[Terms] = []
+    for first, second in samples(box.subject.dtype, 2, PAIRS, True, seed):
+        assert second is not None
+        left, right = _placed(box, {}), _placed(box, {})
+        left[pair], right[pair] = first, second
+        rows.append((left, right))
     return rows
 
 
-def require_same(box: Box, left: Words, right: Words | None, *, times: int, word: int | None = None) -> None:
+def require_same(box: Box, terms: Terms, *, times: int, word: int | None = None) -> None:
     """Send the same terms again, so many times; `word` is the known answer. Raises `NotATree`: the bits differ."""
-    word = box.word(left, right) if word is None else word
+    word = box.word(*terms) if word is None else word
     for _ in range(times):
-        again = box.word(left, right)
+        again = box.word(*terms)
         if not _same(again, word, box.subject.result_dtype):
-            outcome = {"inputs": inputs_json(box, left, right), "first": word, "again": again}
+            outcome = {"inputs": inputs_json(*terms), "first": word, "again": again}
             raise NotATree("runs", None, "the same terms gave other bits on another run", outcome)
 
 
@@ -101,17 +103,18 @@ def identify(box: Box, tree: Tree, observed: Observed) -> Arithmetic:
         first, placed = models[0]
         alike = tuple(dict.fromkeys(model for model, _ in models if model != first))
         return Arithmetic(first, placed, alike)
-    missed = [(*mismatches(box, placed, model, observed), model) for placed, model in candidates[:NEAREST]]
-    wrong, row, word, model = min(missed, key=lambda entry: entry[0])
-    sample = observed.rows[row]
+    missed = [(mismatches(box, placed, model, observed), model) for placed, model in candidates[:NEAREST]]
+    wrong, model = min(missed, key=lambda entry: len(entry[0]))
+    row = min(wrong)
+    nearest = f"the nearest misses {len(wrong)} of {len(observed.rows)} rows"
     raise NotATree(
         "replay",
         None,
-        f"no arithmetic replays the tree that the masks show; the nearest misses {wrong} of {len(observed.rows)} rows",
+        f"no arithmetic replays the tree that the masks show; {nearest}",
         {
-            "inputs": inputs_json(box, sample.left, sample.right),
+            "inputs": inputs_json(*observed.rows[row]),
             "nearest": model.to_json(),
-            "replayed": hexadecimal(word, box),
+            "replayed": hexadecimal(wrong[row], box),
             "found": hexadecimal(observed.words[row], box),
         },
     )
@@ -119,28 +122,26 @@ def identify(box: Box, tree: Tree, observed: Observed) -> Arithmetic:
 
 def replays(box: Box, tree: Tree, model: NodeArithmetic, observed: Observed) -> bool:
     """True if a replay gives all observed bits; an exact replay, which is slow, tries a single row first."""
-    head = Observed(observed.rows[1:2], observed.words[1:2], observed.start, observed.subnormals)
-    quick = replay.is_fast(tree, model, box.subject.dtype, box.has_products, box.subject.terms)
-    return (quick or mismatches(box, tree, model, head)[0] == 0) and mismatches(box, tree, model, observed)[0] == 0
-
-
-def mismatches(box: Box, tree: Tree, model: NodeArithmetic, observed: Observed) -> tuple[int, int, int]:
-    """Return the number of rows that a replay misses, the first of them and the replayed value there."""
-    replayed = replayed_rows(box, tree, model, observed.rows)
-    out = box.subject.result_dtype
-    pairs = enumerate(zip(observed.words, replayed, strict=True))
-    wrong = [row for row, (found, wanted) in pairs if not _same(found, wanted, out)]
-    return (len(wrong), wrong[0], replayed[wrong[0]]) if wrong else (0, 0, 0)
-
-
-def replayed_rows(box: Box, tree: Tree, model: NodeArithmetic, rows: Sequence[Sample]) -> list[int]:
-    """Return the codes that a tree and a model give for rows of terms."""
-    left, right = stacked(rows, box.subject.dtype)
-    out = box.subject.result_dtype
-    result: Tensor = (
-        replay.sum(left, 1, tree, model, out) if right is None else replay.inner(left, right, tree, model, out)
+    is_quick = replay.is_fast(tree, model, box.subject.dtype, box.has_products, box.subject.terms)
+    return (is_quick or not mismatches(box, tree, model, observed, slice(1, 2))) and not mismatches(
+        box, tree, model, observed
     )
-    return [int(word) for word in result.words()]
+
+
+def mismatches(
+    box: Box, tree: Tree, model: NodeArithmetic, observed: Observed, rows: slice = slice(None)
+) -> dict[int, int]:
+    """Return the numbers of the rows that a replay of these rows misses, with the replayed words."""
+    dtype, out, words = box.subject.dtype, box.subject.result_dtype, observed.words[rows]
+    shape = (len(words), box.subject.terms)
+    left, right = zip(*observed.rows[rows], strict=True)
+    terms = Tensor(dtype, shape, np.stack(left).tobytes())
+    if box.has_products:
+        replayed = replay.inner(terms, Tensor(dtype, shape, np.stack(right).tobytes()), tree, model, out)
+    else:
+        replayed = replay.sum(terms, 1, tree, model, out)
+    pairs = enumerate(zip(words, replayed.words().tolist(), strict=True))
+    return {row: wanted for row, (found, wanted) in pairs if not _same(found, wanted, out)}
 
 
 def _candidates(box: Box, tree: Tree, observed: Observed) -> Iterator[tuple[Tree, NodeArithmetic]]:
@@ -272,7 +273,7 @@ def _placed(box: Box, values: dict[int, Fraction]) -> Words:
     return words_of([values.get(leaf, ZERO) for leaf in range(box.subject.terms)], box.subject.dtype)
 
 
-def inputs_json(box: Box, left: Words, right: Words | None) -> dict[str, Any]:
+def inputs_json(left: Words, right: Words | None) -> dict[str, Any]:
     """Return terms as hexadecimal words."""
     digits = left.dtype.itemsize * 2
     named = {"terms": left} if right is None else {"left": left, "right": right}
@@ -299,88 +300,65 @@ def _same(one: int, other: int, dtype: str) -> bool:
 # counted in several calls, with zeros at all other leaves.
 
 
-@dataclass(frozen=True)
-class MaskExponents:
-    """Powers of two: the large term and the unit, of the left factor and, for products, of the right one."""
+Exponents: TypeAlias = tuple[int, int, int, int]
+"""Of powers of two: the large term and the unit, of the left factor and, for products, of the right one."""
 
-    large: int
-    unit: int
-    right_large: int = 0
-    right_unit: int = 0
-
-
-SUM_MASKS = {
-    "fp64": (MaskExponents(900, 0),),
-    "fp32": (MaskExponents(100, 0),),
-    "tf32": (MaskExponents(100, 0),),
-    "bf16": (MaskExponents(100, 0),),
-    "fp16": (MaskExponents(15, -24), MaskExponents(15, -14)),
-    "fp8_e5m2": (MaskExponents(15, -16), MaskExponents(15, -14)),
-    "fp8_e4m3": (MaskExponents(8, -9), MaskExponents(8, -6)),
+SUM_MASKS: Mapping[str, Sequence[Exponents]] = {
+    "fp64": [(900, 0, 0, 0)],
+    "fp32": [(100, 0, 0, 0)],
+    "tf32": [(100, 0, 0, 0)],
+    "bf16": [(100, 0, 0, 0)],
+    "fp16": [(15, -24, 0, 0), (15, -14, 0, 0)],
+    "fp8_e5m2": [(15, -16, 0, 0), (15, -14, 0, 0)],
+    "fp8_e4m3": [(8, -9, 0, 0), (8, -6, 0, 0)],
 }
-PRODUCT_MASKS = {
+PRODUCT_MASKS: Mapping[str, Sequence[Exponents]] = {
     **SUM_MASKS,
-    "fp16": (MaskExponents(15, -7, 15, -7), MaskExponents(15, -14), MaskExponents(15, -24)),
-    "fp8_e5m2": (MaskExponents(15, -16, 15, -16), MaskExponents(15, -14, 15, -14), MaskExponents(15, -14)),
-    "fp8_e4m3": (MaskExponents(8, -9, 8, -9), MaskExponents(8, -6, 8, -6), MaskExponents(8, -6)),
+    "fp16": [(15, -7, 15, -7), (15, -14, 0, 0), (15, -24, 0, 0)],
+    "fp8_e5m2": [(15, -16, 15, -16), (15, -14, 15, -14), (15, -14, 0, 0)],
+    "fp8_e4m3": [(8, -9, 8, -9), (8, -6, 8, -6), (8, -6, 0, 0)],
 }
 PRECISIONS = (53, 24, 11, 8)
 """The precisions of the tried accumulators, the widest first."""
 
 
 class Masks:
-    """Measures the subtrees that join pairs of leaves; sends the mask of each pair at most once.
+    """Measures the subtrees that join pairs of leaves, with one large number; sends the mask of each pair once."""
 
-    Raises `CannotProbe`: nothing can be counted; or `NotATree`: the same terms give different bits.
-    """
-
-    def __init__(self, box: Box) -> None:
+    def __init__(self, box: Box, exponents: Exponents) -> None:
         self.box = box
         self.terms = box.subject.terms
         self.measured: dict[tuple[int, int], int] = {}
         dtype, out = box.subject.dtype, box.subject.result_dtype
         precisions = [_precision(out)] if dtype.startswith("fp8") else [_precision(dtype), _precision(out)]
-        self._countable = min(1 << min(precisions), self.terms)
-        for exponents in (PRODUCT_MASKS if box.has_products else SUM_MASKS)[dtype]:
-            self._use(exponents)
-            unfit = self._unfit()
-            if not unfit:
-                return
-        raise CannotProbe(
-            f"{box.subject}: a sum of equal units does not give their number, so nothing can be counted: {unfit}"
-        )
+        self._absorbed = _absorbed(exponents)
+        self.part = min(self._absorbed, 1 << min(precisions), self.terms)
+        self.large, self.unit, right_large, self.right_unit = (Fraction(2) ** exponent for exponent in exponents)
+        self.quantum = self.unit * self.right_unit
+        self._large, self._negative, unit = words_of([self.large, -self.large, self.unit], dtype)
+        self._right_large, right_unit = words_of([right_large, self.right_unit], dtype)
+        self._units = np.full(self.terms, unit, word_type(dtype))
+        self._rights = np.full(self.terms, right_unit, word_type(dtype)) if box.has_products else None
 
-    def _use(self, exponents: MaskExponents) -> None:
-        dtype = self.box.subject.dtype
-        self.measured.clear()
-        self.part = min(_absorbed(exponents), self._countable)
-        large, unit, right_large, right_unit = (Fraction(2) ** exponent for exponent in astuple(exponents))
-        self._large, self._negative, self._unit = (int(word) for word in words_of([large, -large, unit], dtype))
-        self._right_large, self._right_unit = (int(word) for word in words_of([right_large, right_unit], dtype))
-        self.quantum: Fraction = unit * right_unit
-        self.exponents = exponents
-        kind = word_type(dtype)
-        self._zeros = np.zeros(self.terms, kind)
-        self._units = np.full(self.terms, self._unit, kind)
-        self._rights = np.full(self.terms, self._right_unit, kind) if self.box.has_products else None
+    def unfit(self) -> str:
+        """Return "" if units are counted correctly and vanish beside the large number, else the reason.
 
-    def _unfit(self) -> str:
-        """Return "" if units are counted correctly and vanish beside the large number, else the reason."""
-        left = self._zeros.copy()
-        left[: self.part] = self._unit
-        word, expected = self.box.word(left, self._rights), self.part * self.quantum
+        Raises `NotATree`: the same terms give different bits.
+        """
+        terms = self._some_units(0), self._rights
+        word, expected = self.box.word(*terms), self.part * self.quantum
         total = float_format(self.box.subject.result_dtype).decode(word)
         if total != expected:
             description = f"{float(total):g}" if isinstance(total, Fraction) else "0" if is_zero(total) else total.value
-            factor = f" times {2.0**self.exponents.right_unit:g}" if self.box.has_products else ""
-            units = f"terms 0 to {self.part - 1} are {2.0**self.exponents.unit:g}{factor}, all others 0"
-            require_same(self.box, left, self._rights, times=REPEATS, word=word)
+            factor = f" times {float(self.right_unit):g}" if self.box.has_products else ""
+            units = f"terms 0 to {self.part - 1} are {float(self.unit):g}{factor}, all others 0"
+            require_same(self.box, terms, times=REPEATS, word=word)
             return f"{units}: expected {float(expected):g}, found {description}"
         try:
             self.lca(0, self.terms - 1)
         except NotATree as stop:
-            require_same(self.box, *self.words(0, self.terms - 1), times=REPEATS)
-            return f"{stop}; the terms are {2.0**self.exponents.large:g}, its negation, and units"
+            require_same(self.box, self.words(0, self.terms - 1), times=REPEATS)
+            return f"{stop}; the terms are {float(self.large):g}, its negation, and units"
         return ""
 
     def absorbs_nothing(self) -> bool:
@@ -403,18 +381,20 @@ class Masks:
         return self.measured[pair]
 
     def _measure(self, i: int, j: int) -> int:
-        survivors = 0
+        survivors = Fraction(0)
         for first in range(0, self.terms, self.part):
-            left = self._units.copy() if self.part >= self.terms else self._zeros.copy()
-            left[first : first + self.part] = self._unit
-            count = self._units_in_sum(i, j, left)
-            if count.denominator != 1 or not 0 <= count <= self.terms - 2:
-                number = str(count) if count.denominator == 1 else f"{float(count):g}"
+            count = self._units_in_sum(i, j, self._some_units(first))
+            survivors += count
+            if survivors.denominator != 1 or count < 0 or survivors > self.terms - 2:
+                number = str(survivors) if survivors.denominator == 1 else f"{float(survivors):g}"
                 raise NotATree("masks", (i, j), f"the mask leaves {number} of {self.terms - 2} units")
-            survivors += int(count)
-        if survivors > self.terms - 2:
-            raise NotATree("masks", (i, j), f"the mask leaves {survivors} of {self.terms - 2} units")
-        return self.terms - survivors
+        return self.terms - int(survivors)
+
+    def _some_units(self, first: int) -> Words:
+        """Return as many units as are counted in one call, from `first` on, and zeros at all other leaves."""
+        left = np.zeros_like(self._units)
+        left[first : first + self.part] = self._units[0]
+        return left
 
     def _units_in_sum(self, i: int, j: int, left: Words) -> Fraction:
         total = self.box.value(*self.words(i, j, left))
@@ -422,12 +402,12 @@ class Masks:
             raise NotATree("masks", (i, j), f"the sum of a mask is {total.value}, which counts nothing")
         return finite(total) / self.quantum
 
-    def words(self, i: int, j: int, left: Words | None = None) -> tuple[Words, Words | None]:
+    def words(self, i: int, j: int, left: Words | None = None) -> Terms:
         """Return the mask of a pair, over units or other values at the other leaves."""
         left = self._units.copy() if left is None else left
         left[i], left[j] = self._large, self._negative
-        if self._rights is None or self._right_large == self._right_unit:
-            return left, self._rights
+        if self._rights is None:
+            return left, None
         right = self._rights.copy()
         right[i] = right[j] = self._right_large
         return left, right
@@ -436,13 +416,13 @@ class Masks:
         """Return the leaves whose units a pair's mask does not absorb: a few leaves a call, with unlike units."""
         dtype = self.box.subject.dtype
         width = min(_precision(dtype), _precision(self.box.subject.result_dtype)) - 1
-        width = max(1, min(width, _absorbed(self.exponents).bit_length() - 1))
+        width = max(1, min(width, self._absorbed.bit_length() - 1))
         others = [leaf for leaf in range(self.terms) if leaf not in (i, j)]
         leaves: set[int] = set()
         for first in range(0, len(others), width):
             some = others[first : first + width]
-            left = self._zeros.copy()
-            left[some] = words_of([Fraction(2) ** (self.exponents.unit + k) for k in range(len(some))], dtype)
+            left = np.zeros_like(self._units)
+            left[some] = words_of([self.unit * 2**k for k in range(len(some))], dtype)
             number = self._units_in_sum(i, j, left)
             if number.denominator != 1 or not 0 <= number < 1 << len(some):
                 raise NotATree("masks", (i, j), "a mask leaves units that it does not have")
@@ -450,9 +430,26 @@ class Masks:
         return frozenset(leaves)
 
 
-def _absorbed(exponents: MaskExponents) -> int:
+def masks_for(box: Box) -> Masks:
+    """Return the masks whose units the implementation counts.
+
+    Raises `CannotProbe`: nothing can be counted; or `NotATree`: the same terms give different bits.
+    """
+    unfit = ""
+    for exponents in (PRODUCT_MASKS if box.has_products else SUM_MASKS)[box.subject.dtype]:
+        masks = Masks(box, exponents)
+        unfit = masks.unfit()
+        if not unfit:
+            return masks
+    raise CannotProbe(
+        f"{box.subject}: a sum of equal units does not give their number, so nothing can be counted: {unfit}"
+    )
+
+
+def _absorbed(exponents: Exponents) -> int:
     """Return the number of units that M absorbs together in the widest accumulator in which it absorbs one."""
-    ratio = exponents.large + exponents.right_large - exponents.unit - exponents.right_unit
+    large, unit, right_large, right_unit = exponents
+    ratio = large + right_large - unit - right_unit
     return 1 << next((ratio - bits - 1 for bits in PRECISIONS if ratio > bits), 0)
 
 
@@ -488,7 +485,7 @@ def groups_of(box: Box) -> tuple[Group, ...]:
     if ranks > MOST_RANKS:
         return ()
     try:
-        masks = Masks(box)
+        masks = masks_for(box)
     except NotATree:
         return ()
     sizes = {pair: _sizes(box, masks, pair) for pair in combinations(range(ranks), 2)}

@@ -136,24 +136,21 @@ def reveal_exact_nodes(terms: int, survivors: Callable[[int, int], frozenset[int
     """
     draw = random.Random(seed)
     everything = frozenset(range(terms))
-    results: list[Steps] = []
-    waiting: list[frozenset[int] | int] = [everything]  # subtrees to reveal, or the number of children to join
-    while waiting:
-        entry = waiting.pop()
-        if isinstance(entry, int):
-            results[entry:] = [_joined(results[entry:])]
-        elif len(entry) == 1:
-            results.append(list(entry))
-        else:
-            pivot = draw.choice(sorted(entry))
-            absorbed = {leaf: everything - survivors(pivot, leaf) for leaf in sorted(entry - {pivot})}
-            waiting += reversed(_path(pivot, entry, absorbed))
-    return Tree.explicit(results[0]).canonical()
+
+    def revealed(leaves: frozenset[int]) -> Steps:
+        pivot = draw.choice(sorted(leaves)) if len(leaves) > 1 else min(leaves)
+        absorbed = {leaf: everything - survivors(pivot, leaf) for leaf in sorted(leaves - {pivot})}
+        steps = [pivot]
+        for siblings in _path(pivot, leaves, absorbed):
+            steps = _joined([steps, *(revealed(sibling) for sibling in sorted(siblings, key=min))])
+        return steps
+
+    return Tree.explicit(revealed(everything)).canonical()
 
 
-def _path(pivot: int, leaves: frozenset[int], absorbed: Mapping[int, frozenset[int]]) -> list[frozenset[int] | int]:
-    """Return the order in which to reveal and join the parts of the subtree over `leaves` along the path of a pivot."""
-    built, plan = frozenset({pivot}), list[frozenset[int] | int]([frozenset({pivot})])
+def _path(pivot: int, leaves: frozenset[int], absorbed: Mapping[int, frozenset[int]]) -> list[set[frozenset[int]]]:
+    """Return the subtrees that are joined to a pivot in each node on its path to the root of `leaves`."""
+    built, path = frozenset({pivot}), []
     while built != leaves:
         rest = [leaf for leaf in absorbed if leaf not in built]
         nearest = min(rest, key=lambda leaf: len(absorbed[leaf]))
@@ -163,9 +160,9 @@ def _path(pivot: int, leaves: frozenset[int], absorbed: Mapping[int, frozenset[i
         sound = sum(map(len, siblings)) == len(joined) and joined <= leaves and not joined & built
         if not sound or any(leaf not in absorbed[leaf] or not built <= absorbed[leaf] for leaf in rest):
             raise NotATree("masks", (pivot, nearest), "which units outlive the mask fits no tree")
-        plan += [*sorted(siblings, key=min), -1 - len(siblings)]
+        path.append(siblings)
         built |= joined
-    return plan
+    return path
 
 
 def _joined(children: list[Steps]) -> Steps:

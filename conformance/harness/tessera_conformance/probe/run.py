@@ -16,7 +16,7 @@ from tessera_conformance.arithmetic.nodes import ModelError, NodeArithmetic, can
 from tessera_conformance.check import are_nan
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.oracle.trees import LeafCountError, Tree, TreeError
-from tessera_conformance.probe.calls import Box, CannotProbe, EvaluatedBox, Subject, box_for, samples
+from tessera_conformance.probe.calls import Box, CannotProbe, Subject, box_for, samples
 from tessera_conformance.probe.node_arithmetic import (
     ACCUMULATORS_TRIED,
     Arithmetic,
@@ -27,6 +27,7 @@ from tessera_conformance.probe.node_arithmetic import (
     hexadecimal,
     identify,
     inputs_json,
+    masks_for,
     mismatches,
     observe,
     replays,
@@ -133,7 +134,7 @@ def order_departure(masks: Masks, declared: Tree) -> Departure | None:
         size = len(next(leaves for leaves in subtrees if {i, j} <= leaves))
         found = meets = stop.reason
     sentence = f"leaves {i} and {j}: declared to be joined in a subtree of {size} leaves, but {meets}"
-    inputs = inputs_json(masks.box, *masks.words(i, j))
+    inputs = inputs_json(*masks.words(i, j))
     return Departure("order", sentence, {"pair": [i, j], "declared": size, "found": found, "inputs": inputs})
 
 
@@ -142,13 +143,13 @@ def arithmetic_departures(box: Box, declared: Declaration, observed: Observed) -
 
     Every change of a single field is tried, then of two; the first that replays everything names the differing fields.
     """
-    wrong, row, word = mismatches(box, declared.tree, declared.arithmetic, observed)
+    wrong = mismatches(box, declared.tree, declared.arithmetic, observed)
     if not wrong:
         return []
-    sample = observed.rows[row]
+    row = min(wrong)
     witness = {
-        "inputs": inputs_json(box, sample.left, sample.right),
-        "declared": hexadecimal(word, box),
+        "inputs": inputs_json(*observed.rows[row]),
+        "declared": hexadecimal(wrong[row], box),
         "found": hexadecimal(observed.words[row], box),
     }
     for changes in _changes(box, declared.arithmetic, observed):
@@ -158,10 +159,9 @@ def arithmetic_departures(box: Box, declared: Declaration, observed: Observed) -
                 Departure(FIELDS[field], _sentence(field, getattr(declared.arithmetic, field), value), witness)
                 for field, value in changes.items()
             ]
-    statement = (
-        f"{wrong} of {len(observed.rows)} rows of random terms give other bits than the declared order and arithmetic"
-    )
-    return [Departure("arithmetic", f"{statement}, and no arithmetic tried explains them", witness)]
+    rows = f"{len(wrong)} of {len(observed.rows)} rows of random terms"
+    statement = f"{rows} give other bits than the declared order and arithmetic, and no arithmetic tried explains them"
+    return [Departure("arithmetic", statement, witness)]
 
 
 def _changes(box: Box, model: NodeArithmetic, observed: Observed) -> list[dict[str, Any]]:
@@ -179,18 +179,18 @@ def _changes(box: Box, model: NodeArithmetic, observed: Observed) -> list[dict[s
 
 def probe_departures(box: Box, declared: Declaration, observed: Observed) -> list[Departure]:
     """Return the departures that direct probes show and random terms do not."""
-    departures = []
-    if observed.subnormals != declared.arithmetic.subnormals:
-        sentence = _sentence("subnormals", declared.arithmetic.subnormals, observed.subnormals)
+    model, departures = declared.arithmetic, []
+    if observed.subnormals != model.subnormals:
+        sentence = _sentence("subnormals", model.subnormals, observed.subnormals)
         departures.append(Departure("subnormals", sentence, {"probe": "half of the smallest normal number"}))
-    begins = {"none": "none", "+0": "zero"}.get(observed.start or "", declared.arithmetic.start)
-    if box.has_products and begins != declared.arithmetic.start:
+    begins = {"none": "none", "+0": "zero"}.get(observed.start or "", model.start)
+    if box.has_products and begins != model.start:
         start, sign = ("+0", "negative") if begins == "none" else ("the first term", "positive")
         sentence = f"declared to start from {start}, but a sum of negative zeros is {sign}"
         departures.append(Departure("start", sentence, {"probe": "every term -0"}))
     wide = declared.tree.without_start().arity > 2
-    if wide and observed.alignment_bits != declared.arithmetic.alignment_bits:
-        sentence = _sentence("alignment_bits", declared.arithmetic.alignment_bits, observed.alignment_bits)
+    if wide and observed.alignment_bits != model.alignment_bits:
+        sentence = _sentence("alignment_bits", model.alignment_bits, observed.alignment_bits)
         departures.append(Departure("alignment", sentence, {"probe": "1, -1 and powers of two in one fused node"}))
     return departures
 
@@ -210,6 +210,8 @@ def _sentence(field: str, declared: object, actual: object) -> str:
 MOST_TERMS = 1 << 23
 """The most terms, of all elements together, that are replayed; on the exact path a hundredth of it."""
 ROUNDS = 6
+
+Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -238,42 +240,36 @@ def compare_other_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> O
     return OtherElements(int(np.count_nonzero(same)), len(same), first)
 
 
-def alike_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+def alike_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> Mask | None:
     """Return the elements that replay in every round; None for one element only, or too many to replay."""
     subject = box.subject
     elements = prod(subject.result)
     fast = replay.is_fast(arithmetic.tree, arithmetic.model, subject.dtype, box.has_products, subject.terms)
     most = MOST_TERMS if fast else MOST_TERMS // 100
-    if not isinstance(box, EvaluatedBox) or elements < 2 or elements * subject.terms > most:
+    if subject.operation == "all_reduce" or elements < 2 or elements * subject.terms > most:
         return None
-    same = np.ones(elements, bool)
+    same: Mask = np.ones(elements, bool)
     for round_ in range(ROUNDS):
         same &= _replayed(box, arithmetic, 1000 * seed + 10 * round_, cancels=round_ % 2 == 1)
     return same
 
 
-def _replayed(
-    box: EvaluatedBox, arithmetic: Arithmetic, seed: int, cancels: bool
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _replayed(box: Box, arithmetic: Arithmetic, seed: int, cancels: bool) -> Mask:
     """Return a mask of the elements that a replay with random operands reproduces."""
-    subject = box.subject
-    tree, model, out = arithmetic.tree, arithmetic.model, subject.result_dtype
-    if box.has_products:
-        left, right = (_random(subject.dtype, tuple(shape), seed + at) for at, shape in enumerate(subject.shapes))
-        if cancels:
-            left, right = _repeated(left, 1), _repeated(right, 0, negated=True)
-        outputs, expected = box.evaluated([left, right]), replay.matmul(left, right, tree, model, out)
-    else:
-        terms = _random(subject.dtype, subject.shape, seed)
-        if cancels:
-            terms = _repeated(terms, subject.axis, negated=True)
-        outputs, expected = box.evaluated([terms]), replay.sum(terms, subject.axis, tree, model, out)
+    dtype, axis = box.subject.dtype, box.subject.axis
+    order = arithmetic.tree, arithmetic.model, box.subject.result_dtype
+    first, *others = (_random(dtype, tuple(shape), seed + at) for at, shape in enumerate(box.subject.shapes))
+    if cancels:
+        first = _repeated(first, 1) if others else _repeated(first, axis, negated=True)
+        others = [_repeated(other, 0, negated=True) for other in others]
+    outputs = box.evaluated([first, *others])
+    expected = replay.matmul(first, others[0], *order) if others else replay.sum(first, axis, *order)
     return np.asarray((outputs.words() == expected.words()) | (are_nan(outputs) & are_nan(expected)))
 
 
 def _random(dtype: str, shape: tuple[int, ...], seed: int) -> Tensor:
     """Plain random numbers."""
-    words = samples(dtype, prod(shape), 1, False, seed)[0].left
+    (words, _), *_ = samples(dtype, prod(shape), 1, False, seed)
     return Tensor(dtype, shape, words.tobytes())
 
 
@@ -400,7 +396,7 @@ def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = Fal
     if finding.arithmetic is not None:
         finding = replace(finding, others=compare_other_elements(box, finding.arithmetic, seed))
     if subject.operation == "all_reduce":
-        finding = replace(finding, groups=groups_of(box), ranks_agree=getattr(box, "ranks_agree", True))
+        finding = replace(finding, groups=groups_of(box), ranks_agree=box.ranks_agree)
     return replace(finding, calls=box.calls, seconds=time.perf_counter() - began)
 
 
@@ -408,7 +404,7 @@ def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -
     """Return the finding of masks and replays; a sum that is no fixed tree is a finding too."""
     finding = Finding(box.subject, "", None, None, None, stated)
     try:
-        masks = Masks(box)
+        masks = masks_for(box)
         is_exact = masks.absorbs_nothing()  # then only replays can distinguish a declared order from another
         wrong_order = None if is_exact or stated is None else order_departure(masks, stated.tree)
         if is_exact:
@@ -462,6 +458,6 @@ def _require_steady(masks: Masks, stop: NotATree) -> None:
     """Measure some pairs again, those of the evidence first. Raises `NotATree`: an answer has changed."""
     for pair in [*([stop.pair] if stop.pair else []), *list(masks.measured)[:32]]:
         try:
-            require_same(masks.box, *masks.words(*pair), times=2)
+            require_same(masks.box, masks.words(*pair), times=2)
         except NotATree as varying:
             raise NotATree("runs", pair, varying.reason, varying.witness) from None
