@@ -24,7 +24,7 @@ from tessera_conformance.fuzz.mutations import (
 )
 from tessera_conformance.fuzz.rendering import Style, odd, render
 from tessera_conformance.fuzz.statements import FEATURES, VARIANTS, GeneratedProgram, generate, vary
-from tessera_conformance.fuzz.tree import SeededChooser, TapeChooser
+from tessera_conformance.fuzz.tree import replayed, seeded
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
 from tessera_conformance.oracle.elementwise import UNARY
 
@@ -69,7 +69,7 @@ def test_the_tape_gives_the_trial_again() -> None:
     for number in range(80):
         chooser = chooser_of(3, number)
         trial = make_trial(chooser, FEATURES)
-        assert make_trial(TapeChooser(chooser.tape), FEATURES) == trial
+        assert make_trial(replayed(chooser.tape), FEATURES) == trial
 
 
 @pytest.mark.parametrize(
@@ -116,21 +116,21 @@ def test_every_form_of_the_language_occurs(legal_programs: list[GeneratedProgram
 def test_features_are_used_only_where_they_are_claimed() -> None:
     extended = re.compile(r"op\.(?!matmul|softmax|grad)|complex|tensor<0x")
     for number in range(400):
-        program = generate(SeededChooser(f"core/{number}"))
+        program = generate(seeded(f"core/{number}"))
         assert not extended.search(render(program.tree))
 
 
 def test_the_source_has_the_tokens_of_the_tree(legal_programs: list[GeneratedProgram]) -> None:
     """Spacing and comments change no token: a lexer that shares nothing with the generator finds the same ones."""
     for number, program in enumerate(legal_programs[:300]):
-        text = render(program.tree, Style(chooser=SeededChooser(f"a/{number}"), respelled=True, parentheses=True))
-        assert tokens(odd(text, SeededChooser(f"b/{number}"))) == tokens(text)
+        text = render(program.tree, Style(chooser=seeded(f"a/{number}"), respelled=True, parentheses=True))
+        assert tokens(odd(text, seeded(f"b/{number}"))) == tokens(text)
 
 
 def test_every_variant_occurs_and_names_follow(legal_programs: list[GeneratedProgram]) -> None:
     seen = set()
     for number, program in enumerate(legal_programs[:200]):
-        what, twin = vary(program, SeededChooser(f"v/{number}"))
+        what, twin = vary(program, seeded(f"v/{number}"))
         seen.add(what)
         assert bool(twin.function) == bool(program.function)
         assert [operand.data for operand in twin.inputs.values()] == [
@@ -170,7 +170,7 @@ def test_every_mistake_is_made(legal_programs: list[GeneratedProgram]) -> None:
     made: Counter[str] = Counter()
     for number, program in enumerate(legal_programs):
         for attempt in range(2):
-            what, source, categories = break_program(program, SeededChooser(f"{number}/{attempt}"))
+            what, source, categories = break_program(program, seeded(f"{number}/{attempt}"))
             made[what] += 1
             assert categories
             assert source != render(program.tree)
@@ -194,14 +194,14 @@ def test_mutated_texts_are_executed_where_they_end_soon() -> None:
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__.strip("_"))
 def test_a_mutation_changes_texts_and_takes_empty_ones(mutation) -> None:
     text = "module m { func f(a: int32) -> int32 { return a + 1; } }"
-    changed = {mutation(text, SeededChooser(f"{number}")) for number in range(40)} - {text}
+    changed = {mutation(text, seeded(f"{number}")) for number in range(40)} - {text}
     assert len(changed) > 5
     for number in range(10):
-        assert isinstance(mutation("", SeededChooser(f"{number}")), str)
+        assert isinstance(mutation("", seeded(f"{number}")), str)
 
 
 def test_mutated_texts_hold_what_is_no_program() -> None:
-    texts = "".join(mutate("module m { }", SeededChooser(f"{number}")) for number in range(1500))
+    texts = "".join(mutate("module m { }", seeded(f"{number}")) for number in range(1500))
     for part in ("\x00", "\u2028", '"unfinished', "/* unfinished", "(" * 300, "9" * 400, "tensor<2xxfp32>"):
         assert part in texts
 
@@ -209,10 +209,10 @@ def test_mutated_texts_hold_what_is_no_program() -> None:
 def test_a_mutated_text_stays_short() -> None:
     long = "let a: int32 = 1;\n" * 3000
     for number in range(60):
-        assert len(mutate(long, SeededChooser(f"{number}"))) <= LONGEST
+        assert len(mutate(long, seeded(f"{number}"))) <= LONGEST
 
 
 @pytest.fixture(scope="session")
 def legal_programs() -> list[GeneratedProgram]:
     """Enough legal programs to meet every form of the language."""
-    return [generate(SeededChooser(f"tests/{number}"), FEATURES) for number in range(1500)]
+    return [generate(seeded(f"tests/{number}"), FEATURES) for number in range(1500)]

@@ -8,7 +8,7 @@ from tessera_conformance.chapters.abi.host_io.kit.launches import Part, has_buil
 from tessera_conformance.chapters.abi.host_io.kit.memory import host_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import scalar
 from tessera_conformance.fuzz.drawn import judge_each
-from tessera_conformance.fuzz.tree import SeededChooser
+from tessera_conformance.fuzz.tree import seeded
 from tessera_conformance.marks import clause, feature
 
 SIZE = 512
@@ -37,7 +37,7 @@ class Requests:
 
     def write_and_read(self, seed):
         """Writes, some of which are refused, with a read after each; sent together."""
-        choose = SeededChooser(str(seed))
+        choose = seeded(str(seed))
         sent, outcomes = [], []
         for _ in range(choose.between(1, 6)):
             number, kind = choose.below(len(self.places)), choose.pick(KINDS)
@@ -64,7 +64,7 @@ class Requests:
 
     def fill_by_a_kernel(self, seed):
         """A launch on all PEs, whose shards are listed in any order."""
-        choose = SeededChooser(str(seed))
+        choose = seeded(str(seed))
         size, number = 4 * choose.between(1, 12), choose.below(2**32) - 2**31
         first = choose.below(SIZE - size)
         listed = choose.shuffled(list(enumerate(self.places)))
@@ -76,7 +76,7 @@ class Requests:
 
     def copy_by_a_kernel(self, seed):
         """A launch on one PE, from one address to another that is apart."""
-        choose = SeededChooser(str(seed))
+        choose = seeded(str(seed))
         number, count = choose.below(len(self.places)), choose.between(1, 60)
         source, onto = choose.below(SIZE // 2 - count), SIZE // 2 + choose.below(SIZE // 2 - count)
         if choose.chance(2):

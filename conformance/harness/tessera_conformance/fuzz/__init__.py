@@ -15,18 +15,16 @@ from tessera_conformance.fuzz.trials import KINDS, Kind, Trial, make_trial
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["KINDS", "GeneratedProgram", "Kind", "Trial", "generate", "make_trial", "programs", "trials"]
-
 
 def programs(features: Collection[str] = ()) -> SearchStrategy[GeneratedProgram]:
     """Return a hypothesis strategy of legal programs, of the core and the given features."""
-    from tessera_conformance.fuzz import drawn
+    from tessera_conformance.fuzz.drawn import drawn
 
-    return drawn.programs(features)
+    return drawn(lambda chooser: generate(chooser, features))
 
 
 def trials(features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> SearchStrategy[Trial]:
     """Return a hypothesis strategy of the command's trials: programs with the facts known about them."""
-    from tessera_conformance.fuzz import drawn
+    from tessera_conformance.fuzz.drawn import drawn
 
-    return drawn.trials(features, kinds)
+    return drawn(lambda chooser: make_trial(chooser, features, kinds))

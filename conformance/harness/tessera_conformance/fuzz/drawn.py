@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
 from tessera_conformance.check import Check, CheckFailed, Unanswered
-from tessera_conformance.fuzz.statements import GeneratedProgram, generate
-from tessera_conformance.fuzz.tree import Chooser, SeededChooser
-from tessera_conformance.fuzz.trials import KINDS, Kind, Trial, make_trial
+from tessera_conformance.fuzz.tree import Chooser, seeded
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question, counted
@@ -27,7 +25,7 @@ from tessera_conformance.vectors.judging import judge
 
 def chooser_of(impl: Implementation, case: str) -> Chooser:
     """Return the source of a case's decisions: the same for the same seed on every machine."""
-    return SeededChooser(f"{impl.seed}/{case}")
+    return seeded(f"{impl.seed}/{case}")
 
 
 def numbers(choose: Chooser, dtype: str, *shape: int, exponents: tuple[int, int] = (-6, 6)) -> Tensor:
@@ -44,36 +42,17 @@ def judge_question(impl: Implementation, check: Check, question: Question) -> No
     judge(impl, check, asked)
 
 
-# The same generator as hypothesis strategies, which shrink: for the tests of a front end's own authors.
-
-
-class DrawnChooser(Chooser):
-    """Decisions that hypothesis draws."""
-
-    def __init__(self, draw: Callable[[st.SearchStrategy[int]], int]) -> None:
-        super().__init__()
-        self._drawn = draw
-
-    def _draw(self, bound: int) -> int:
-        return self._drawn(st.integers(0, bound - 1))
-
-
-@st.composite
-def programs(draw: Any, features: Collection[str] = ()) -> GeneratedProgram:
-    """Return legal programs of the core and the given features."""
-    return generate(DrawnChooser(draw), features)
-
-
-@st.composite
-def trials(draw: Any, features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> Trial:
-    """Return trials of the given kinds: legal programs, pairs of one meaning, illegal programs, mutated texts."""
-    return make_trial(DrawnChooser(draw), features, kinds)
-
-
-# Cases with random values: the first that fails is shrunk, and the case reports the smallest.
+# The generator as a hypothesis strategy, which shrinks; and cases whose first failure is shrunk, and which report the
+# smallest.
 
 
 T = TypeVar("T")
+
+
+@st.composite
+def drawn(draw: st.DrawFn, make: Callable[[Chooser], T]) -> T:
+    """Return values that are made of decisions that hypothesis draws."""
+    return make(Chooser(lambda bound: draw(st.integers(0, bound - 1))))
 
 
 def judge_each(
@@ -103,10 +82,6 @@ def judge_each(
         except Unanswered as unanswered:
             missing.append(unanswered)
 
-    @st.composite
-    def values(draw: st.DrawFn) -> T:
-        return make(DrawnChooser(draw))
-
     bounded = settings(
         max_examples=examples,
         phases=(Phase.generate, Phase.shrink),
@@ -116,7 +91,7 @@ def judge_each(
         suppress_health_check=list(HealthCheck),
     )
     with suppress(CheckFailed, Flaky):
-        seed(number)(bounded(given(values())(one)))()
+        seed(number)(bounded(given(drawn(make))(one)))()
     if missing:
         raise missing[0]
     if failures:

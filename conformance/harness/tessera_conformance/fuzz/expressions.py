@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.fuzz import tree as t
@@ -110,6 +109,8 @@ _SMALL = {dtype: _small(dtype) for dtype in (*NUMBERS, *COMPLEX)}
 
 
 MOST_PARAMETERS = 5
+COMPARISONS = ("<", "==", ">", "<=", ">=", "!=")
+INT32, BOOL = Type("int32"), Type("bool")
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,12 @@ class Surroundings:
         return not feature or feature in self.features
 
 
-class Scope:
-    """Names in scope, innermost block last, and parameters that are added on demand."""
+class Expressions:
+    """Names in scope, innermost block last, parameters that are added on demand, and expressions over them.
+
+    `budget` limits the number of operators in the following expressions. With `typed`, the context gives a literal its
+    dtype (AMB-LANG-54, AMB-LANG-125); without it, literals are used only for int32 or fp32.
+    """
 
     def __init__(self, around: Surroundings, *, in_kernel: bool = False) -> None:
         self.around = around
@@ -159,6 +164,8 @@ class Scope:
         if around.has("zero-sizes") and chooser.chance(24):
             self.extents.append(0)
         self._unknowns = 0
+        self.budget = 0
+        self._applicable: dict[Type, list[Production]] = {}
 
     def visible(self) -> Mapping[str, Variable]:
         """Return every usable name; None in a frame hides a name."""
@@ -222,54 +229,11 @@ class Scope:
         type_ = self.type()
         return Type("bool", type_.shape, type_.layout) if self.choose.chance(8) else type_
 
-
-# Expressions of a given type, legal by construction (language spec, sections 2.3, 3 and 14.2).
-#
-# With `typed`, the context gives a literal its dtype (AMB-LANG-54, AMB-LANG-125); without it, literals are used only
-# for int32 or fp32.
-
-
-COMPARISONS = ("<", "==", ">", "<=", ">=", "!=")
-INT32, BOOL = Type("int32"), Type("bool")
-
-
-Make: TypeAlias = "Callable[[Expressions, Type, bool], t.Expr]"
-
-
-@dataclass(frozen=True)
-class Production:
-    """One way to make an expression of a type: its condition, its function, and its weight."""
-
-    applies: Callable[[Type], bool]
-    make: Make
-    weight: int
-    feature: str
-
-
-PRODUCTIONS: list[Production] = []
-
-
-def production(applies: Callable[[Type], bool], weight: int, feature: str = "") -> Callable[[Make], Make]:
-    """Add the decorated function to the productions, of the core or of a feature."""
-
-    def added(make: Make) -> Make:
-        PRODUCTIONS.append(Production(applies, make, weight, feature))
-        return make
-
-    return added
-
-
-class Expressions(Scope):
-    """Makes expressions over a scope; `budget` limits the number of operators in the following ones."""
-
-    def __init__(self, around: Surroundings, *, in_kernel: bool = False) -> None:
-        super().__init__(around, in_kernel=in_kernel)
-        self.budget = 0
-        self._applicable: dict[Type, list[Production]] = {}
+    # Expressions of a given type, legal by construction (language spec, sections 2.3, 3 and 14.2)
 
     def expr(self, type_: Type, typed: bool = True) -> t.Expr:
         """Return an expression of the type."""
-        start = self.choose.place()
+        start = len(self.choose.tape)
         expression = self._expr(type_, typed)
         self.choose.part(start)
         return expression
@@ -322,6 +286,10 @@ class Expressions(Scope):
         if dtype == "fp32" and not typed and text.isdigit():
             text += ".0"
         return t.Literal(text)
+
+    def maybe(self, value: object) -> object:
+        """Return the value of an attribute, or None, which leaves it out."""
+        return value if self.choose.below(2) else None
 
     def call(self, function: Function, sizes: dict[str, Extent]) -> t.Call:
         """Return a call; its arguments have the types of the parameters, with `sizes` for the dimensions' names.
@@ -378,7 +346,6 @@ def _written(value: object) -> str:
 # Expressions of the core: operators, calls of the module's functions, indices and slices.
 
 
-@production(is_number, 8)
 def _arithmetic(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return `+ - * /` of two operands of the type, or of one and a scalar."""
     choose = make.choose
@@ -393,10 +360,6 @@ def _arithmetic(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return t.Binary(operator, make.expr(left), make.expr(right, typed))
 
 
-production(is_number, 2)(lambda make, type_, typed: t.Unary(make.choose.pick("-+"), make.expr(type_, typed)))
-
-
-@production(lambda type_: type_.dtype == "bool", 6)
 def _comparison(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a comparison of two numbers, of two tensors, or of a tensor and a scalar."""
     choose = make.choose
@@ -408,7 +371,6 @@ def _comparison(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return t.Binary(operator, make.expr(operand, left_typed), make.expr(operand, not left_typed))
 
 
-@production(lambda type_: is_number(type_) and len(type_.shape) >= 2, 4)
 def _product(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a matrix product; the result has the left operand's layout (LANG-15-04)."""
     *batch, m, n = type_.shape
@@ -418,7 +380,6 @@ def _product(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return t.Binary("@", make.expr(Type(type_.dtype, left, type_.layout), False), make.expr(right_type, False))
 
 
-@production(lambda type_: True, 3)
 def _call(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a call of a function of the module whose result can have the type."""
     options = []
@@ -430,24 +391,16 @@ def _call(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.call(*make.choose.pick(options)) if options else make.leaf(type_, typed)
 
 
-@production(lambda type_: type_.is_static and type_.layout == "row_major" and 0 not in type_.shape, 2)
 def _element(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return an indexed or sliced larger tensor (AMB-LANG-96)."""
     base, items = indexed(make, type_)
     return t.Index(make.expr(base, False), items)
 
 
-@production(
-    lambda type_: is_number(type_) and bool(type_.shape) and type_.is_static and type_.layout == "row_major",
-    2,
-    "broadcasting-ops",
-)
 def _broadcast(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return an operator on two shapes that NumPy broadcasts to the given one."""
     choose = make.choose
     shape = [1 if choose.below(2) else extent for extent in type_.shape][choose.below(len(type_.shape)) :]
-    if not shape:
-        return _arithmetic(make, type_, typed)
     left, right = choose.shuffled([type_, Type(type_.dtype, tuple(shape))])
     return t.Binary(choose.pick("+-*"), make.expr(left, typed), make.expr(right, typed))
 
@@ -506,52 +459,20 @@ def unified(result: Type, expected: Type) -> dict[str, Extent] | None:
     return sizes
 
 
-# Calls of operations, each with its operand and result types, and the feature that enables it.
-#
-# The core's are those that the documents name (AMB-LANG-101).
+# Calls of operations: those that compute elements, then those that select or move them (AMB-LANG-165), then those of
+# neural networks. The core's are those that the documents name (AMB-LANG-101).
 
 
-REDUCTIONS = {"float": ("sum", "mean", "max", "min", "prod", "logsumexp"), "int": ("sum", "max", "min", "prod")}
-
-
-def _is_matrix(type_: Type) -> bool:
-    return len(type_.shape) >= 2 and type_.layout == "row_major"
-
-
-def _is_float_tensor(type_: Type) -> bool:
-    return is_row_major(type_) and is_float(type_)
-
-
-def _is_reduced(type_: Type) -> bool:
-    small = len(type_.shape) < 3 and type_.layout == "row_major" and 0 not in type_.shape
-    return small and is_number(type_)
-
-
-@production(_is_float_tensor, 2)
 def _softmax(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     rank = len(type_.shape)
-    axis = make.choose.between(-rank, rank - 1)
-    return make.op("softmax", type_, axis=axis if make.choose.below(2) else None)
+    return make.op("softmax", type_, axis=make.maybe(make.choose.between(-rank, rank - 1)))
 
 
-def _elementwise(weight: int, feature: str, *names: str) -> None:
-    """Add calls of operations on one operand of the given type."""
-    production(is_float, weight, feature)(lambda make, type_, typed: make.op(make.choose.pick(names), type_))
-
-
-_elementwise(2, "elementary-functions", *UNARY)
-production(is_float, 1, "elementary-functions")(lambda make, type_, typed: make.op("pow", type_, type_))
-_elementwise(1, "activations", "sigmoid", "silu", "gelu")
-_elementwise(1, "tensor-ops", "relu")
-
-
-@production(_is_reduced, 3, "reductions")
 def _reduction(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     operand, attributes = _reduced(make, type_)
     return make.op(make.choose.pick(REDUCTIONS[kind_of(type_.dtype)]), operand, **attributes)
 
 
-@production(lambda type_: _is_reduced(type_) and type_.dtype == "int32", 1, "reductions")
 def _largest(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     operand, attributes = _reduced(make, Type(make.dtype(), type_.shape))
     return make.op("argmax", operand, **attributes)
@@ -570,7 +491,6 @@ def _reduced(make: Expressions, type_: Type) -> tuple[Type, dict[str, object]]:
     return Type(type_.dtype, shape), {"axis": written, "keepdims": keepdims}
 
 
-@production(lambda type_: _is_matrix(type_) and is_number(type_), 2, "tensor-ops")
 def _transpose(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a transposition: axes reversed, or in the order of `perm`."""
     if make.choose.below(2):
@@ -581,7 +501,6 @@ def _transpose(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("transpose", Type(type_.dtype, shape), perm=order)
 
 
-@production(is_number, 3, "casts")
 def _cast(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a cast from any numeric dtype; `overflow` concerns fp8 (AMB-LANG-105)."""
     choose = make.choose
@@ -591,7 +510,6 @@ def _cast(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("cast", Type(dtype, type_.shape, type_.layout), dtype=type_.dtype, overflow=overflow)
 
 
-@production(lambda type_: _is_matrix(type_) and type_.dtype == "fp32", 1, "matmul-out")
 def _wider_product(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a product of bf16 with an fp32 result (AMB-LANG-102)."""
     *batch, m, n = type_.shape
@@ -599,30 +517,10 @@ def _wider_product(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("matmul", Type("bf16", (*batch, m, k)), Type("bf16", (*batch, k, n)), out=type_.dtype)
 
 
-def _fourier(name: str, weight: int, feature: str) -> None:
-    """Add calls of a transform, sometimes with a norm."""
-
-    @production(lambda type_: is_row_major(type_) and kind_of(type_.dtype) == "complex", weight, feature)
-    def made(make: Expressions, type_: Type, typed: bool) -> t.Expr:
-        norm = make.choose.pick(('"ortho"', '"backward"', '"forward"'))
-        return make.op(name, type_, norm=norm if make.choose.below(2) else None)
+def _fourier(make: Expressions, name: str, type_: Type) -> t.Expr:
+    return make.op(name, type_, norm=make.maybe(make.choose.pick(('"ortho"', '"backward"', '"forward"'))))
 
 
-_fourier("fft", 8, "extra-dtypes")
-_fourier("ifft", 4, "inverse-fft")
-
-# Calls of operations that select or move elements, beside those above (AMB-LANG-165).
-
-
-def _is_plain(type_: Type) -> bool:
-    """True for a row-major tensor of numbers whose extents are known and not 0."""
-    return is_row_major(type_) and type_.is_static and is_number(type_)
-
-
-production(is_number, 1, "tensor-ops")(lambda make, type_, typed: make.op("abs", type_))
-
-
-@production(is_number, 2, "tensor-ops")
 def _extreme(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return the maximum or minimum of two operands, or an operand clamped between two bounds."""
     if make.choose.chance(3):
@@ -630,12 +528,10 @@ def _extreme(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op(make.choose.pick(("maximum", "minimum")), type_, type_)
 
 
-production(is_number, 2, "tensor-ops")(
-    lambda make, type_, typed: make.op("select", Type("bool", type_.shape, type_.layout), type_, type_)
-)
+def _select(make: Expressions, type_: Type, typed: bool) -> t.Expr:
+    return make.op("select", Type("bool", type_.shape, type_.layout), type_, type_)
 
 
-@production(_is_plain, 1, "tensor-ops")
 def _reshape(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a reshape of the flat tensor, or of one with an additional axis of extent 1; one extent may be -1."""
     extents = list(_extents(type_))
@@ -645,14 +541,12 @@ def _reshape(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("reshape", Type(type_.dtype, operand), shape=extents)
 
 
-@production(_is_plain, 1, "tensor-ops")
 def _called_broadcast(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     whole = _extents(type_)
     small = [1 if make.choose.below(2) else extent for extent in whole][make.choose.below(len(whole) + 1) :]
     return make.op("broadcast", Type(type_.dtype, tuple(small)), shape=whole)
 
 
-@production(_is_plain, 1, "tensor-ops")
 def _concat(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a concatenation of two parts along an axis."""
     axis = make.choose.below(len(type_.shape))
@@ -662,7 +556,6 @@ def _concat(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("concat", *(_with_extent(type_, axis, size) for size in extents), axis=axis)
 
 
-@production(_is_plain, 1, "tensor-ops")
 def _pad(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a smaller tensor padded with zeros."""
     low, high, inner = [], [], []
@@ -673,12 +566,10 @@ def _pad(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("pad", Type(type_.dtype, tuple(inner)), low=low, high=high)
 
 
-@production(_is_plain, 1, "tensor-ops")
 def _iota(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("iota", shape=type_.shape, axis=make.choose.below(len(type_.shape)), dtype=type_.dtype)
 
 
-@production(_is_plain, 1, "tensor-ops")
 def _gather(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a gather of as many slices as the result has, from a tensor of one to three."""
     axis = make.choose.below(len(type_.shape))
@@ -686,14 +577,12 @@ def _gather(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("gather", source, Type("int32", (type_.shape[axis],)), axis=axis)
 
 
-@production(_is_plain, 1, "tensor-ops")
 def _scatter_add(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return one or two slices added along an axis."""
     axis, count = make.choose.below(len(type_.shape)), make.choose.between(1, 2)
     return make.op("scatter_add", type_, Type("int32", (count,)), _with_extent(type_, axis, count), axis=axis)
 
 
-@production(_is_plain, 1, "tensor-ops")
 def _called_slice(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return a part of a tensor whose axes have up to two more elements."""
     starts, stops, whole = [], [], []
@@ -715,15 +604,7 @@ def _with_extent(type_: Type, axis: int, extent: int) -> Type:
     return Type(type_.dtype, (*type_.shape[:axis], extent, *type_.shape[axis + 1 :]))
 
 
-# Calls of the operations of neural networks: norms, attention, random numbers, dropout.
-
-
-RANDOM = ("fp32", "bf16", "fp16", "fp64")
-"""Dtypes of random numbers."""
-
-
-@production(_is_float_tensor, 2, "normalization")
-def _norm(make: Expressions, type_: Type, typed: bool) -> t.Expr:
+def _normalized(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return op.layer_norm or op.rms_norm along an axis (AMB-LANG-170)."""
     choose = make.choose
     axis = choose.between(-len(type_.shape), -1)
@@ -733,7 +614,6 @@ def _norm(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op(name, type_, *vectors, axis=written, eps="1e-3" if choose.chance(3) else None)
 
 
-@production(lambda type_: _is_float_tensor(type_) and len(type_.shape) >= 2 and type_.is_static, 1, "fused-attention")
 def _attention(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     """Return op.flash_attention of the result's length, over one to three keys (AMB-LANG-177)."""
     choose = make.choose
@@ -746,17 +626,104 @@ def _attention(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("flash_attention", *operands, causal=causal or None, block=block, scale=scale)
 
 
-@production(lambda type_: _is_float_tensor(type_) and type_.is_static and type_.dtype in RANDOM, 1, "random-ops")
 def _drawn(make: Expressions, type_: Type, typed: bool) -> t.Expr:
-    """Return random numbers of the given shape, from the next stream or a named one (AMB-LANG-171)."""
+    """Return random numbers of the given shape."""
     name = make.choose.pick(("uniform", "normal"))
     return make.op(name, shape=type_.shape, dtype=type_.dtype, **_source(make))
 
 
-@production(_is_float_tensor, 1, "random-ops")
 def _dropout(make: Expressions, type_: Type, typed: bool) -> t.Expr:
     return make.op("dropout", type_, rate=make.choose.pick(("0.5", "0.1", "0.0")), **_source(make))
 
 
 def _source(make: Expressions) -> dict[str, object]:
+    """Return the attributes of random numbers: none for the next stream, or those of a named one (AMB-LANG-171)."""
     return {"seed": 7, "stream": 3} if make.choose.chance(3) else {}
+
+
+# The productions, each with its weight, the feature that enables it ("" for the core), and the types it can make.
+#
+# Seeds name the same programs as long as no row moves.
+
+
+REDUCTIONS = {"float": ("sum", "mean", "max", "min", "prod", "logsumexp"), "int": ("sum", "max", "min", "prod")}
+ACTIVATIONS = ("sigmoid", "silu", "gelu")
+RANDOM = ("fp32", "bf16", "fp16", "fp64")
+"""Dtypes of random numbers."""
+
+
+@dataclass(frozen=True)
+class Production:
+    """One way to make an expression of a type."""
+
+    weight: int
+    feature: str
+    applies: Callable[[Type], bool]
+    make: Callable[[Expressions, Type, bool], t.Expr]
+
+
+def _is_array(type_: Type) -> bool:
+    return bool(type_.shape) and type_.layout == "row_major" and is_number(type_)
+
+
+def _is_float_tensor(type_: Type) -> bool:
+    return is_row_major(type_) and is_float(type_)
+
+
+def _is_complex_tensor(type_: Type) -> bool:
+    return is_row_major(type_) and kind_of(type_.dtype) == "complex"
+
+
+def _is_known(type_: Type) -> bool:
+    """True for a row-major scalar or tensor whose extents are known and not 0."""
+    return type_.is_static and type_.layout == "row_major" and 0 not in type_.shape
+
+
+def _is_plain(type_: Type) -> bool:
+    """True for such a tensor of numbers."""
+    return bool(type_.shape) and _is_known(type_) and is_number(type_)
+
+
+def _is_reduced(type_: Type) -> bool:
+    return len(type_.shape) < 3 and type_.layout == "row_major" and 0 not in type_.shape and is_number(type_)
+
+
+PRODUCTIONS = (
+    Production(8, "", is_number, _arithmetic),
+    Production(2, "", is_number, lambda make, type_, typed: t.Unary(make.choose.pick("-+"), make.expr(type_, typed))),
+    Production(6, "", lambda type_: type_.dtype == "bool", _comparison),
+    Production(4, "", lambda type_: is_number(type_) and len(type_.shape) >= 2, _product),
+    Production(3, "", lambda type_: True, _call),
+    Production(2, "", _is_known, _element),
+    Production(2, "broadcasting-ops", lambda type_: _is_array(type_) and type_.is_static, _broadcast),
+    Production(2, "", _is_float_tensor, _softmax),
+    Production(2, "elementary-functions", is_float, lambda make, type_, _: make.op(make.choose.pick((*UNARY,)), type_)),
+    Production(1, "elementary-functions", is_float, lambda make, type_, _: make.op("pow", type_, type_)),
+    Production(1, "activations", is_float, lambda make, type_, _: make.op(make.choose.pick(ACTIVATIONS), type_)),
+    Production(1, "tensor-ops", is_float, lambda make, type_, _: make.op(make.choose.pick(("relu",)), type_)),
+    Production(3, "reductions", _is_reduced, _reduction),
+    Production(1, "reductions", lambda type_: _is_reduced(type_) and type_.dtype == "int32", _largest),
+    Production(2, "tensor-ops", lambda type_: _is_array(type_) and len(type_.shape) >= 2, _transpose),
+    Production(3, "casts", is_number, _cast),
+    Production(
+        1,
+        "matmul-out",
+        lambda type_: _is_array(type_) and len(type_.shape) >= 2 and type_.dtype == "fp32",
+        _wider_product,
+    ),
+    Production(8, "extra-dtypes", _is_complex_tensor, lambda make, type_, _: _fourier(make, "fft", type_)),
+    Production(4, "inverse-fft", _is_complex_tensor, lambda make, type_, _: _fourier(make, "ifft", type_)),
+    Production(1, "tensor-ops", is_number, lambda make, type_, _: make.op("abs", type_)),
+    Production(2, "tensor-ops", is_number, _extreme),
+    Production(2, "tensor-ops", is_number, _select),
+    *(
+        Production(1, "tensor-ops", _is_plain, make)
+        for make in (_reshape, _called_broadcast, _concat, _pad, _iota, _gather, _scatter_add, _called_slice)
+    ),
+    Production(2, "normalization", _is_float_tensor, _normalized),
+    Production(
+        1, "fused-attention", lambda type_: _is_plain(type_) and is_float(type_) and len(type_.shape) >= 2, _attention
+    ),
+    Production(1, "random-ops", lambda type_: _is_plain(type_) and type_.dtype in RANDOM, _drawn),
+    Production(1, "random-ops", _is_float_tensor, _dropout),
+)

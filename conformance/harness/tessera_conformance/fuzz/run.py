@@ -17,7 +17,7 @@ from tessera_conformance.cases import parse_shard
 from tessera_conformance.documents import read_json
 from tessera_conformance.fuzz.mutations import tokens_of
 from tessera_conformance.fuzz.statements import FEATURES
-from tessera_conformance.fuzz.tree import TapeChooser
+from tessera_conformance.fuzz.tree import replayed
 from tessera_conformance.fuzz.trials import (
     KINDS,
     Kind,
@@ -247,12 +247,12 @@ def reduced(session: Session, plan: Plan, trial: Trial, tape: list[int], problem
     attempts = PATIENCE if problem.name == "hang" else ATTEMPTS
 
     def parts_of(decisions: list[int]) -> list[tuple[int, int]]:
-        chooser = TapeChooser(decisions)
+        chooser = replayed(decisions)
         make_trial(chooser, plan.features, plan.kinds)
         return chooser.parts
 
     def remade(decisions: list[int]) -> Trial:
-        return make_trial(TapeChooser(decisions), plan.features, plan.kinds)
+        return make_trial(replayed(decisions), plan.features, plan.kinds)
 
     def same(other: Trial) -> bool:
         outcome = tried(session, other, Tally())

@@ -13,7 +13,6 @@ from tessera_conformance.fuzz.expressions import (
     INT32,
     PRODUCTIONS,
     Expressions,
-    Scope,
     Surroundings,
     Variable,
     indexed,
@@ -68,11 +67,11 @@ class Body(Expressions):
         statements: list[t.Stmt] = []
         if depth and self.choose.chance(8):
             statements += self._shadow()
-        start = self.choose.place()
+        start = len(self.choose.tape)
         while most and self.choose.below(4):
             statements += self.choose.pick(NESTING if depth < DEEPEST else SIMPLE)(self, depth)
             self.choose.part(start)
-            start, most = self.choose.place(), most - 1
+            start, most = len(self.choose.tape), most - 1
         return statements
 
     def inner(
@@ -455,7 +454,7 @@ class _ModuleMaker(Surroundings):
         functions = self.functions
         another = True
         while another:
-            start = self.choose.place()
+            start = len(self.choose.tape)
             functions.append(self.func())
             another = len(functions) < MOST_FUNCTIONS and self.choose.chance(3)
             self.choose.part(start)
@@ -474,16 +473,16 @@ class _ModuleMaker(Surroundings):
             extents = tuple(self.choose.pick((2, 3, 1)) for _ in axes)
             self.mesh = t.Mesh(self.names.fresh(t.MESHES), axes, extents)
             declarations.append(self.mesh)
-        start = self.choose.place()
+        start = len(self.choose.tape)
         while len(declarations) < MOST_BEFORE and self.choose.chance(3):
             declarations.append(self._constant() if self.choose.below(2) else self._alias())
             self.choose.part(start)
-            start = self.choose.place()
+            start = len(self.choose.tape)
         return declarations
 
     def _constant(self) -> t.Let:
         """Return a scalar made of literals and earlier constants, or a tensor of zeros."""
-        scope = Scope(self)
+        scope = Expressions(self)
         dtype = scope.dtype()
         name = self.names.fresh(t.VALUES)
         if self.choose.chance(4):
@@ -502,7 +501,7 @@ class _ModuleMaker(Surroundings):
         name = self.names.fresh(t.TYPES)
         if self.choose.chance(5):
             return t.Alias(name, self.choose.pick(OTHER_TYPES))
-        type_ = Scope(self).type()
+        type_ = Expressions(self).type()
         if not type_.is_static:
             type_ = t.Type(type_.dtype)
         self.aliases.setdefault(type_, name)
@@ -536,14 +535,14 @@ class _ModuleMaker(Surroundings):
         parameters = tuple(t.Let(parameter.name, parameter.type) for parameter in body.parameters.values())
         return t.Function(name, parameters, None, self._attributes(), statements, "kernel")
 
-    def _result_type(self, scope: Scope) -> t.Type:
+    def _result_type(self, scope: Expressions) -> t.Type:
         """Return the type of a variable, or any type; a named dimension needs a parameter that has it."""
         variables = [variable.type for variable in scope.visible().values()]
         if variables and self.choose.below(2):
             return self.choose.pick(variables)
         return scope.any_type()
 
-    def _annotation(self, scope: Scope) -> t.Type:
+    def _annotation(self, scope: Expressions) -> t.Type:
         """Return the type of the result, sometimes with an unknown dimension instead (AMB-LANG-123)."""
         (type_,) = self.main_results
         if not type_.shape or not self.choose.chance(12):
@@ -567,7 +566,7 @@ class _ModuleMaker(Surroundings):
             return [t.If(condition, first), last()]
         return [t.If(condition, first, body.inner(1, most=1, last=last))]
 
-    def _with_defaults(self, scope: Scope) -> tuple[t.Let, ...]:
+    def _with_defaults(self, scope: Expressions) -> tuple[t.Let, ...]:
         """Return the parameters; the last scalar ones may have defaults (AMB-LANG-74)."""
         parameters = [t.Let(parameter.name, parameter.type) for parameter in scope.parameters.values()]
         for place in reversed(range(len(parameters))):

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, TypeVar
 
 from tessera_conformance.dsl import DTYPES, RESERVED
 
-# Sources of the generator's decisions, all through one method, `below`.
-#
-# Every decision of the generator is a number below a bound, and 0 is always the simplest choice, so that a source may
-# be a seeded generator, a recorded tape, or hypothesis, which shrinks numbers towards 0.
+# Decisions of the generator: each is a number below a bound, and 0 is always the simplest choice, so that they may come
+# from a seed, a recorded tape, or hypothesis, which shrinks numbers towards 0.
 
 
 T = TypeVar("T")
 
 
-class Chooser(ABC):
-    """A source of decisions: records them on `tape`, and the stretches of them that made a part in `parts`."""
+class Chooser:
+    """Decisions by `draw`, which takes a bound, recorded on `tape`; and the stretches that made a part in `parts`."""
 
-    def __init__(self) -> None:
+    def __init__(self, draw: Callable[[int], int]) -> None:
+        self._draw = draw
         self.tape: list[int] = []
         self.parts: list[tuple[int, int]] = []
-
-    @abstractmethod
-    def _draw(self, bound: int) -> int:
-        """Return a number from 0 to bound - 1."""
 
     def below(self, bound: int) -> int:
         """Return a number from 0 to bound - 1; 0 is the simplest choice."""
@@ -36,12 +30,8 @@ class Chooser(ABC):
         self.tape.append(number)
         return number
 
-    def place(self) -> int:
-        """Return the position of the next decision, for `part`."""
-        return len(self.tape)
-
     def part(self, start: int) -> None:
-        """Record that the decisions since `start` made one part, such as a statement, which can be left out."""
+        """Record that the decisions from place `start` on made one part, such as a statement, which can be left out."""
         self.parts.append((start, len(self.tape)))
 
     def pick(self, options: Sequence[T]) -> T:
@@ -62,27 +52,16 @@ class Chooser(ABC):
         return [rest.pop(self.below(len(rest))) for _ in items]
 
 
-class SeededChooser(Chooser):
-    """Decisions that follow from a seed, the same on every machine."""
-
-    def __init__(self, seed: str) -> None:
-        super().__init__()
-        self._next = random.Random(seed).random
-
-    def _draw(self, bound: int) -> int:
-        return int(self._next() * bound)
+def seeded(seed: str) -> Chooser:
+    """Return decisions that follow from a seed, the same on every machine."""
+    following = random.Random(seed).random
+    return Chooser(lambda bound: int(following() * bound))
 
 
-class TapeChooser(Chooser):
-    """Decisions read from a tape; one that is too large for its bound is reduced, and after the end all are 0."""
-
-    def __init__(self, tape: Sequence[int]) -> None:
-        super().__init__()
-        self._given = tape
-
-    def _draw(self, bound: int) -> int:
-        place = len(self.tape)
-        return min(self._given[place], bound - 1) if place < len(self._given) else 0
+def replayed(tape: Iterable[int]) -> Chooser:
+    """Return the decisions on a tape; one that is too large for its bound is reduced, and after the end all are 0."""
+    rest = iter(tape)
+    return Chooser(lambda bound: min(next(rest, 0), bound - 1))
 
 
 # Names for what a program declares: plain ones first, then those that resemble keywords, dtypes and literals.

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from tessera_conformance.check import first_difference
 from tessera_conformance.fuzz.mutations import break_program, mutate
 from tessera_conformance.fuzz.statements import Output, Subject, generate, vary
-from tessera_conformance.fuzz.tree import Chooser, SeededChooser
+from tessera_conformance.fuzz.tree import Chooser, seeded
 from tessera_conformance.protocol import (
     Diagnostic,
     Fault,
@@ -54,9 +54,9 @@ class Trial:
     """True if the program is also parsed, lowered, and executed a second time."""
 
 
-def chooser_of(seed: int, index: int) -> SeededChooser:
+def chooser_of(seed: int, index: int) -> Chooser:
     """Return the source of decisions for trial `index` of a seed."""
-    return SeededChooser(f"{seed}/{index}")
+    return seeded(f"{seed}/{index}")
 
 
 def make_trial(chooser: Chooser, features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> Trial:
