@@ -15,6 +15,7 @@ from measurement import Measurement, NotMeasured, Outcome, in_turns, seconds
 
 from tessera_reference.collectives.operations import messages, run
 from tessera_reference.collectives.planner import Options, plan_function
+from tessera_reference.collectives.schedules import algorithm
 from tessera_reference.collectives.travel import travel
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.levels.texts import read_at
@@ -104,7 +105,7 @@ def _against_stablehlo(values: np.ndarray, buffers: list[Array]) -> Outcome:
 def _engine() -> list[Outcome]:
     """A ring of 512 ranks: 523,264 messages on links with credits, against their list being written."""
     topology, devices = uniform(1, MANY), range(MANY)
-    sent = messages("all_reduce", "ring", MANY, MANY * 1000)
+    sent = messages("all_reduce", algorithm("ring", MANY), MANY * 1000)
     first = seconds(partial(travel, topology, devices, sent, 4))
     ours = min(first, seconds(partial(travel, topology, devices, sent, 4)))
     writing = seconds(partial(messages, "all_reduce", "ring", MANY, MANY * 1000))
@@ -124,7 +125,7 @@ def _against_simgrid() -> Outcome:
     done = subprocess.run(script, capture_output=True, text=True) if Path(SYSTEM_PYTHON).exists() else None
     if done is None or done.returncode:
         return NotMeasured(name, "apt-get install python3-simgrid")
-    sent = messages("all_reduce", "ring", SOME, SOME * 1000)
+    sent = messages("all_reduce", algorithm("ring", SOME), SOME * 1000)
     ours = seconds(partial(travel, uniform(1, SOME), range(SOME), sent, 4))
     other = float(done.stdout.split()[-1])
     return Measurement(name, ours, "SimGrid's actors in Python", other, ours / other, "x", None)
@@ -132,7 +133,7 @@ def _against_simgrid() -> Outcome:
 
 def _chunks() -> Measurement:
     """Chunks that every rank sends directly to every other, most of which wait for links."""
-    sent = messages("all_reduce", "direct", DIRECT, DIRECT * 7 * CHUNK, chunk=CHUNK)
+    sent = messages("all_reduce", algorithm("direct", DIRECT), DIRECT * 7 * CHUNK, chunk=CHUNK)
     ours = seconds(partial(travel, uniform(1, DIRECT), range(DIRECT), sent, 4, chunk=CHUNK))
     writing = seconds(partial(messages, "all_reduce", "direct", DIRECT, DIRECT * 7 * CHUNK, chunk=CHUNK))
     name = f"direct, {DIRECT} ranks, {len(sent)} chunks"

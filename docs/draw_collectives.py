@@ -11,7 +11,7 @@ from pathlib import Path
 from tessera_reference.collectives.links import topology_of
 from tessera_reference.collectives.operations import messages, orders
 from tessera_reference.collectives.queues import INFLIGHT, Run, data_parallel, idle, in_sequence, simulate
-from tessera_reference.collectives.schedules import ALGORITHMS
+from tessera_reference.collectives.schedules import ALGORITHMS, algorithm
 from tessera_reference.collectives.travel import collective_duration
 
 DOCS = Path(__file__).parent
@@ -48,7 +48,7 @@ def algorithms() -> str:
     rows += ["|---|---|---|---|---|"]
     for name in ALGORITHMS:
         per_node = 4 if name == "hierarchical" else None
-        sent = messages("all_reduce", name, 8, 8, per_node=per_node)
+        sent = messages("all_reduce", algorithm(name, 8, per_node), 8)
         loads = [sum(message.elements for message in sent if message.source == rank) for rank in range(8)]
         tree = orders(name, 4, 2 if name == "hierarchical" else None)[0]
         steps = len({message.step for message in sent})

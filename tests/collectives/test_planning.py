@@ -10,8 +10,8 @@ import pytest
 
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives.links import topology_of
-from tessera_reference.collectives.plan_execution import groups_of, run_plan, time_plan
 from tessera_reference.collectives.planner import Options, plan_function
+from tessera_reference.collectives.programs import groups_of, run_plan, time_plan
 from tessera_reference.ir.operation import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.levels.texts import read_at

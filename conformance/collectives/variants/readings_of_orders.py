@@ -10,9 +10,9 @@ import numpy as np
 
 from tessera_conformance.strength import altered
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.collectives import plan_execution
-from tessera_reference.collectives.plan_execution import Exchange
-from tessera_reference.collectives.plan_execution import _Run as Run
+from tessera_reference.collectives import programs
+from tessera_reference.collectives.programs import Exchange
+from tessera_reference.collectives.programs import _Run as Run
 from tessera_reference.graph.collectives import AllReduce
 from tessera_reference.numerics.array import Array
 
@@ -37,7 +37,7 @@ def as_one(self: Run, unit: Any, step: Any, group: Sequence[int]) -> None:
         return
     members, (first, count) = [self.ranks[rank] for rank in group], unit.chunk
     whole = replace(step.types[0], shape=(sum(part.count for part in step.parts),))
-    slot = plan_execution._slot(unit, step)
+    slot = programs._slot(unit, step)
     sent = [Array(step.operation.x.dtype, rank.buffers[slot][:count].copy()) for rank in members]
     for rank, (marks, given) in zip(members, self.exchanges[step].results(whole, first, sent), strict=True):
         places = np.flatnonzero(marks)

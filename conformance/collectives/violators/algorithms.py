@@ -83,7 +83,7 @@ FLAT = hierarchical(lambda usual, ranks, per_node: usual["ring"](ranks, per_node
 groups = at("collectives.operations._groups")
 combining = at("collectives.operations.combined")
 choosing = at("adapter.collectives._chosen")
-sent = result_of("collectives.operations._sent")
+sent = result_of("collectives.operations.messages")
 
 VIOLATIONS = [
     resulting("COLL-07.2-02", "blocks_stay", "leaves blocks with their senders", "all_to_all",

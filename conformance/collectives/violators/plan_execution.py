@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tessera_reference.abi.status import unsupported
-from tessera_reference.collectives.plan_execution import Compute
+from tessera_reference.collectives.programs import Compute
 from tessera_reference.graph.collectives import AllReduce
 from tessera_reference.numerics.array import Array
 
@@ -74,35 +74,35 @@ def two_devices_at_least(usual, units, topology, devices, *given):
     return usual(units, topology, devices, *given)
 
 
-timed = at("collectives.plan_execution.simulate")
+timed = at("collectives.programs.simulate")
 
 VIOLATIONS = [
     *(
-        at("collectives.plan_execution._slot")(clause, f"half_the_buffers_{clause[5:]}",
+        at("collectives.programs._slot")(clause, f"half_the_buffers_{clause[5:]}",
             "lays two buffers over each other", half_the_buffers)
         for clause in ("COLL-02.3-04", "COLL-02.3-05")
     ),
-    at("collectives.plan_execution._Run._start")("COLL-02.3-04", "shared_by_ranks", "has one buffer for all ranks",
+    at("collectives.programs._Run._start")("COLL-02.3-04", "shared_by_ranks", "has one buffer for all ranks",
         shared_by_ranks),
     at("adapter.collectives.run_plan")("COLL-02.1-02", "last_chunk_missing", "waits for all chunks but the last",
         last_chunk_missing),
     at("collectives.planner._Emitter.units")("COLL-08-10", "draws_as_they_run", "numbers draws as they run", undrawn),
-    result_of("collectives.plan_execution.Exchange.results")("COLL-02.3-01", "in_rows", "lands columns as rows",
+    result_of("collectives.programs.Exchange.results")("COLL-02.3-01", "in_rows", "lands columns as rows",
         lambda found: [(marks.T.reshape(marks.shape), given) for marks, given in found]),
-    at("collectives.plan_execution.Exchange.results")("COLL-08-09", "another_order",
+    at("collectives.programs.Exchange.results")("COLL-08-09", "another_order",
         "adds ranks in another order from the second chunk on", as_they_come),
     result_of("adapter.collectives.groups_of")("COLL-02.2-03", "run_sorted_ranks", "sorts the ranks of a group",
         lambda found: {step: tuple(tuple(sorted(group)) for group in groups) for step, groups in found.items()}),
-    at("collectives.plan_execution._Run._exchange")("COLL-02.4-01", "run_split_early",
+    at("collectives.programs._Run._exchange")("COLL-02.4-01", "run_split_early",
         "splits a tensor an element too early", split_early),
     *(
-        at("collectives.plan_execution._folded")("COLL-02.4-02", f"not_scaled_{side}", f"scales nothing {side} it",
+        at("collectives.programs._folded")("COLL-02.4-02", f"not_scaled_{side}", f"scales nothing {side} it",
             lambda usual, folds, at, *more, side=side: usual(
                 [fold for fold in folds if (fold.kind, fold.at) != ("scale", side)], at, *more))
         for side in ("before", "after")
     ),
     changed("COLL-02.4-04", "not_rounded", "casts to the dtype that travels without rounding",
-            ("collectives.plan_execution.cast", lambda given, dtype: Array(dtype, given.values.astype(dtype.carrier)))),
+            ("collectives.programs.cast", lambda given, dtype: Array(dtype, given.values.astype(dtype.carrier)))),
     timed("COLL-02.1-02", "timed_without_waits", "runs units before what they wait for",
         lambda usual, units, *given: usual([replace(unit, after=()) for unit in units], *given)),
     timed("COLL-01-02", "timed_in_a_row", "runs one unit after another", in_a_row),

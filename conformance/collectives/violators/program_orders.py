@@ -34,7 +34,7 @@ combining_at, by_algorithm = at("collectives.programs.combine_at"), at("collecti
 choosing = at("collectives.programs._algorithm")
 
 VIOLATIONS = [
-    at("collectives.plan_execution.combine_at")("COLL-02.5-01", "plan_wires_unused",
+    at("collectives.programs.combine_at")("COLL-02.5-01", "plan_wires_unused",
         "ignores the wire of a plan under fast",
         lambda usual, level: usual("deterministic" if level == "fast" else level)),
     at("collectives.programs.as_sent")("COLL-02.5-01", "program_moves_whole",

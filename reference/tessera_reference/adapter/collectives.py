@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 from tessera_conformance.tensors import Tensor
@@ -25,11 +26,10 @@ from ..collectives.compression import (
     unpack,
 )
 from ..collectives.delivery import Sent
-from ..collectives.links import PATHS, CreditLimiter, ReadyChunk, route, topology_of
+from ..collectives.links import PATHS, CreditLimiter, ReadyChunk, nodes_of, route, topology_of
 from ..collectives.operations import OPERATIONS, Result, messages, send_recv
-from ..collectives.plan_execution import groups_of, run_plan, time_plan
 from ..collectives.planner import Issue, Options, Unit, plan_function
-from ..collectives.programs import require_runnable, run_program
+from ..collectives.programs import groups_of, require_runnable, run_plan, run_program, time_plan
 from ..collectives.queues import (
     INFLIGHT,
     MAX_INFLIGHT,
@@ -42,6 +42,7 @@ from ..collectives.queues import (
     require_sizes,
     simulate,
 )
+from ..collectives.schedules import algorithm as algorithm_of
 from ..collectives.schedules import require_known, require_within
 from ..collectives.selection import Knobs, Limits, Measurement, check_chunks, estimate, overlap_score, select, tune
 from ..collectives.travel import Cut, Transfer, algorithms, travel
@@ -241,13 +242,11 @@ class CollectivesMethods(SessionState):
             require_within("collective", f"time of the cut of {failure.link}", failure.at, 0, _LATEST)
         for failure in failing:
             require_known("collective", "link", failure.link, links)
-        used = [device.id for device in machine.devices] if devices is None else list(devices)
-        if not used or len(set(used)) != len(used):
-            raise invalid("collective", f"devices {used}", "one at least, each once")
-        nodes = machine.by_node(used)
-        used = [transfer for node in nodes for transfer in node]
+        nodes = nodes_of("collective", machine, devices)
+        used = list(chain.from_iterable(nodes))
         require_within("collective", "root", root, 0, len(used) - 1)
-        sent = messages(operation, algorithm, len(used), count, root=root, per_node=len(nodes[0]), chunk=chunk)
+        scheme = algorithm_of(algorithm, len(used), len(nodes[0]))
+        sent = messages(operation, scheme, count, root=root, chunk=chunk)
         if algorithm not in (possible := algorithms(machine, used, frozenset(down))) and possible:
             subject = f"algorithm {algorithm!r} for devices {used}"
             raise unsupported(operation, subject, f"one of {', '.join(possible)}")

@@ -45,6 +45,10 @@ class Sent(NamedTuple):
         """The elements as a range."""
         return slice(self.first, self.first + self.elements)
 
+    def between(self, ranks: Sequence[int]) -> Sent:
+        """Return the message whose ends are the ranks at these places."""
+        return self._replace(source=ranks[self.source], target=ranks[self.target])
+
 
 class Event(NamedTuple):
     """A message, by its number, leaves its sender, or is combined with what its target holds."""

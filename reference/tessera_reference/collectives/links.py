@@ -207,6 +207,17 @@ def like_links(topology: Topology, devices: Sequence[int]) -> Link | None:
     return joining[0][0] if alike else None
 
 
+def nodes_of(function: str, topology: Topology, devices: Sequence[int] | None) -> tuple[tuple[int, ...], ...]:
+    """Return the devices that are used, all of the topology where none are named, node by node.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for no device, and for one that is named twice or unknown.
+    """
+    used = [device.id for device in topology.devices] if devices is None else list(devices)
+    if not used or len(set(used)) != len(used):
+        raise invalid(function, f"devices {used}", "one at least, each once")
+    return topology.by_node(used)
+
+
 # The credits of links (collectives spec 4.2; AMB-COLL-17): a chunk in flight has one of every link on its way.
 #
 # `CreditLimiter` is the rule alone, asked chunk by chunk; in `travel.py` messages follow it in time.

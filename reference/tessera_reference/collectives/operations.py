@@ -314,24 +314,27 @@ def run(
     if partials is not None:
         require_stage_one(operation, name, partials, travels=wire is not None or seed is not None)
     outputs: dict[int, Array] = {}
-    travelled: list[Callable[[], list[Sent]]] = []
+    travels: list[tuple[Sequence[int], Callable[[], list[Sent]]]] = []
     for group in _groups(groups, len(buffers)):
         inputs = [buffers[rank] for rank in group]
         used = algorithm(name, len(group), per_node)
         _require_fit(operation, used, inputs, root)
         inputs = inputs if partials is None else partial_values(operation, inputs, partials)
         count = sum(array.values.size for array in inputs) if operation == "all_gather" else inputs[0].values.size
-        travelled.append(partial(_sent, operation, used, group, root or 0, count, chunk))
+        sent = partial(messages, operation, used, count, root=root or 0, chunk=chunk)
+        travels.append((group, sent))
         collective: Callable[[Sequence[Array]], Sequence[Array]]
         if seed is None:
             whole = partial(combined, used, op or "", level, partials or ONE)
             collective = partial(group_results, operation, ranks=len(group), root=root or 0, whole=whole)
         else:
-            moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
-            collective = partial(delivered, operation, sent=moved, op=op, root=root or 0, level=level, seed=seed)
+            collective = partial(delivered, operation, sent=sent(), op=op, root=root or 0, level=level, seed=seed)
         results = over_wire(operation, inputs, compression, collective) if compression else collective(inputs)
         outputs.update(zip(group, results, strict=True))
-    return Result([outputs[rank] for rank in range(len(buffers))], lambda: [m for sent in travelled for m in sent()])
+    return Result(
+        [outputs[rank] for rank in range(len(buffers))],
+        lambda: [message.between(group) for group, sent in travels for message in sent()],
+    )
 
 
 def combined(used: Algorithm, op: str, level: str, partials: Sequence[int], inputs: Sequence[Array]) -> Array:
@@ -349,29 +352,13 @@ def combined(used: Algorithm, op: str, level: str, partials: Sequence[int], inpu
     return Array(first.dtype, result(totals(used, values, starts, node)).values.reshape(first.shape))
 
 
-def messages(
-    operation: str,
-    name: str,
-    ranks: int,
-    count: int,
-    *,
-    root: int = 0,
-    per_node: int | None = None,
-    chunk: int | None = None,
-) -> list[Sent]:
-    """The messages of a group in elements of a buffer of `count`, cut where its chunks end. Raises `Failure`."""
-    return _sent(operation, algorithm(name, ranks, per_node), range(ranks), root, count, chunk)
-
-
-def _sent(
-    operation: str, used: Algorithm, group: Sequence[int], root: int, count: int, chunk: int | None
-) -> list[Sent]:
-    """The messages of a group in elements, cut where chunks of the buffer end."""
+def messages(operation: str, used: Algorithm, count: int, *, root: int = 0, chunk: int | None = None) -> list[Sent]:
+    """Return the messages of a group in elements of a buffer of `count`, cut where its chunks end."""
     starts = [share_of(count, share, used.ranks).start for share in range(used.ranks + 1)]
     transfers: list[Sent] = []
     for number, step in enumerate(steps(operation, used, root)):
         transfers += [
-            Sent(number, group[source], group[target], starts[first], starts[last] - starts[first], combines)
+            Sent(number, source, target, starts[first], starts[last] - starts[first], combines)
             for source, target, first, last, combines in step
             if starts[first] < starts[last]
         ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -21,8 +22,9 @@ from ..numerics.array import Array
 from ..numerics.formats import DTYPES, DType, shown
 from ..numerics.rounding import cast
 from .delivery import Sent
+from .links import nodes_of
 from .operations import OPERATIONS, messages, run
-from .schedules import ALGORITHMS, require_known, require_within
+from .schedules import ALGORITHMS, algorithm, require_known, require_within
 from .travel import Part, Progress, Transfer, algorithms
 
 # What the two queues of a device hold: computations and collectives, and what each of them waits for.
@@ -164,10 +166,7 @@ def simulate(
     Raises `Failure`: TESS_ERR_INVALID_VALUE for work that can never be done, TESS_ERR_UNSUPPORTED for algorithms that
     the ranks of a collective cannot run and for too many messages.
     """
-    used = [device.id for device in topology.devices] if devices is None else list(devices)
-    if not used or len(set(used)) != len(used):
-        raise invalid(NAME, f"devices {used}", "one at least, each once")
-    together = tuple(device for node in topology.by_node(used) for device in node)
+    together = tuple(chain.from_iterable(nodes_of(NAME, topology, devices)))
     require_within(NAME, "max_inflight", max_inflight, 1, 1 << 16)
     require_work(units, len(together))
     chunks = {unit.id: _chunks(topology, together, unit) for unit in units if isinstance(unit, Collective)}
@@ -189,16 +188,12 @@ def idle(run: Run, queue: str) -> int:
 def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> list[list[Sent]]:
     """The messages of each chunk, between places in the unit's ranks. Raises `Failure`."""
     used = [devices[rank] for rank in unit.ranks]
-    per_node = len(topology.by_node(used)[0]) if unit.algorithm == "hierarchical" else None
     possible = algorithms(topology, used)
     if unit.algorithm not in possible:
         actual = f"unit {unit.id!r} by {unit.algorithm!r} on devices {used}"
         raise unsupported(NAME, actual, f"one of {', '.join(possible)}")
-
-    @cache
-    def sent(size: int) -> list[Sent]:
-        return messages(unit.operation, unit.algorithm, len(used), size, root=unit.root, per_node=per_node)
-
+    scheme = algorithm(unit.algorithm, len(used), len(topology.by_node(used)[0]))
+    sent = cache(partial(messages, unit.operation, scheme, root=unit.root))
     most = MOST_MESSAGES // max(len(sent(unit.chunk_bytes)), 1)
     if unit.bytes // unit.chunk_bytes > most:
         raise unsupported(NAME, f"unit {unit.id!r} in chunks of {unit.chunk_bytes} bytes", f"at most {most} chunks")

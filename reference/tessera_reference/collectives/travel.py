@@ -417,7 +417,7 @@ def _duration(
         for shortcut in (alike_duration, ring_duration):
             if (duration := shortcut(topology, together, collective, algorithm, size)) is not None:
                 return duration
-    sent = messages(collective, algorithm, len(devices), size, per_node=len(nodes[0]))
+    sent = messages(collective, make(len(devices), len(nodes[0])), size)
     return max((transfer.end for transfer in travel(topology, together, sent, 1, path=path, cuts=cuts)), default=0)
 
 
