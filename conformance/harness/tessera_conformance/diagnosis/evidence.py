@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,7 +15,8 @@ import numpy as np
 
 from tessera_conformance.cases import slug, vectors_directory
 from tessera_conformance.check import values_of
-from tessera_conformance.diagnosis.kernels import Call
+from tessera_conformance.diagnosis.departure import Budget, Departure
+from tessera_conformance.diagnosis.kernels import Call, answer
 from tessera_conformance.oracle import FUNCTIONS, bounds
 from tessera_conformance.oracle.exact import COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
@@ -72,12 +73,16 @@ def _position(code: int, form: FloatFormat) -> int:
     return -magnitude - 1 if code & form.sign_bit else magnitude
 
 
-# The distances of answers that no hypothesis explains, and the places of their differences.
+# A question, and the comparison of its answer with those of hypotheses.
+
+
+NO_MEANING = (ArithmeticError, ValueError, LookupError, TypeError, AssertionError)
+"""The exceptions of a kernel for operands on which a departure is undefined."""
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """An operation that a failing case called, and its answer."""
+    """An operation that a case called, and its answer."""
 
     case: str
     clauses: Sequence[str]
@@ -86,23 +91,80 @@ class Question:
     right: Tensor | None
     """The frozen answer; None if the case does not have it."""
 
+
+@dataclass(frozen=True, eq=False)
+class Compared(Question):
+    """A question with its right answer, whose answers are compared with those of hypotheses."""
+
+    right: Tensor
+    budget: Budget
+    _fits: dict[Departure, bool] = field(default_factory=dict)
+
     @property
     def work(self) -> int:
         """A measure of how much there is to compute."""
         terms = self.call.inputs[0].shape[-1:] if self.call.operation == "matmul" else ()
         return self.found.size * prod(terms) + sum(x.size for x in self.call.inputs)
 
+    @property
+    def group(self) -> tuple[str, str]:
+        """The dtypes of the operands and of the result."""
+        return self.call.dtype, self.right.dtype
 
-@dataclass(frozen=True, eq=False)
-class Answered(Question):
-    """A question with its right answer."""
+    @property
+    def has_form(self) -> bool:
+        """True if dtype and shape are right."""
+        return (self.found.dtype, self.found.shape) == (self.right.dtype, self.right.shape)
 
-    right: Tensor
+    @cached_property
+    def found_codes(self) -> Sequence[int]:
+        """The observed answer."""
+        return codes_of(self.found)
 
-    def differing(self) -> list[tuple[int, int]]:
-        """Return the actual and the right code of each differing element."""
-        pairs = zip(codes_of(self.found), codes_of(self.right), strict=True)
+    @cached_property
+    def differing(self) -> Sequence[tuple[int, int]]:
+        """The actual and the right code of each differing element."""
+        pairs = zip(self.found_codes, codes_of(self.right), strict=True)
         return [(actual, right) for actual, right in pairs if actual != right]
+
+    @cached_property
+    def bits(self) -> int:
+        """The evidence of all elements."""
+        return sum(bits_between(*pair, self.right.dtype) for pair in self.differing)
+
+    @property
+    def has_fit(self) -> bool:
+        """True if a hypothesis tried so far gives the observed answer."""
+        return any(self._fits.values())
+
+    def fits(self, departure: Departure) -> bool:
+        """True if the departure gives the observed answer in every bit."""
+        if departure not in self._fits:
+            self._fits[departure] = self._compare(departure)
+        return self._fits[departure]
+
+    def known_to_fit(self, departure: Departure) -> bool:
+        """True if the departure was tried and fits."""
+        return self._fits.get(departure, False)
+
+    def _compare(self, departure: Departure) -> bool:
+        compared = 0
+        try:
+            for place, code in answer(self.call, departure, self.budget, self.right.shape, self.right.dtype):
+                if code != self.found_codes[place]:
+                    return False
+                compared += 1
+        except NO_MEANING:
+            return False
+        return compared == len(self.found_codes)
+
+
+def evidence_of(questions: Iterable[Compared]) -> int:
+    """Return the bits that distinguish the answers to questions from the right ones."""
+    return sum(question.bits for question in questions)
+
+
+# The distances of answers that no hypothesis explains, and the places of their differences.
 
 
 RANGES = ((1, "1"), (2, "2"), (4, "3 to 4"), (16, "5 to 16"), (256, "17 to 256"))
@@ -114,7 +176,7 @@ MOST_ENCLOSED = 2048
 TILES = (64, 32, 16, 8, 4)
 
 
-def description(questions: Sequence[Answered]) -> str:
+def description(questions: Sequence[Compared]) -> str:
     """Return the end of a sentence: a histogram of distances, the places of the elements, the smallest shape; or ""."""
     if not questions:
         return ""
@@ -123,14 +185,14 @@ def description(questions: Sequence[Answered]) -> str:
     return f"; {_histogram(questions)}; {_places(questions)}; smallest operands {shapes} {smallest.dtype}"
 
 
-def within_bounds(questions: Sequence[Answered]) -> bool:
+def within_bounds(questions: Sequence[Compared]) -> bool:
     """True if every answer is within its bound at the level fast.
 
     False for many or large answers, which take long, and if NaN, an infinity or the sign of a zero is wrong.
     """
     if sum(question.right.size for question in questions) > MOST_ENCLOSED:
         return False
-    special = any(is_special(*pair, question.right.dtype) for question in questions for pair in question.differing())
+    special = any(is_special(*pair, question.right.dtype) for question in questions for pair in question.differing)
     return not special and all(_is_enclosed(question.call, question.found) for question in questions)
 
 
@@ -149,8 +211,8 @@ def _is_enclosed(call: Call, actual: Tensor) -> bool:
     )
 
 
-def _histogram(questions: Sequence[Answered]) -> str:
-    counted = Counter(_kind(*pair, question.right.dtype) for question in questions for pair in question.differing())
+def _histogram(questions: Sequence[Compared]) -> str:
+    counted = Counter(_kind(*pair, question.right.dtype) for question in questions for pair in question.differing)
     order = [*(name for _, name in RANGES), "more"]
     numbers = [f"{counted[name]} by {name}" for name in order if counted[name]]
     special = [f"{number} {name}" for name, number in counted.items() if name not in order]
@@ -169,7 +231,7 @@ def is_special(actual: int, right: int, dtype: str) -> str:
     return "with a zero of the wrong sign" if sizes == [0, 0] else ""
 
 
-def lies_beyond(size: int, questions: Sequence[Answered]) -> bool:
+def lies_beyond(size: int, questions: Sequence[Compared]) -> bool:
     """True if only elements beyond a multiple of `size` in the last axis differ, and nearly all of those do.
 
     An element may be right by chance. Results whose last axis is shorter are wrong as a whole, and prove nothing alone.
@@ -193,7 +255,7 @@ def _kind(actual: int, right: int, dtype: str) -> str:
     return next((name for end, name in RANGES if distance <= end), "more")
 
 
-def _places(questions: Sequence[Answered]) -> str:
+def _places(questions: Sequence[Compared]) -> str:
     """Return the places of the differing elements that all questions share."""
     masks = [_mask(question) for question in questions]
     kinds: list[tuple[str, Callable[[np.ndarray], bool]]] = [
@@ -210,7 +272,7 @@ def _places(questions: Sequence[Answered]) -> str:
     return place or f"{differing} of {size} elements differ"
 
 
-def _mask(question: Answered) -> np.ndarray:
+def _mask(question: Compared) -> np.ndarray:
     found, right = (np.array(codes_of(answer), dtype=object) for answer in (question.found, question.right))
     words, shape = question.right.format.words, question.right.shape
     mask: np.ndarray = (found != right).astype(bool).reshape(-1, words).any(axis=1).reshape(shape)
@@ -293,45 +355,36 @@ ONE_OPERATION = ("numerics.evaluate", "collectives.all_reduce")
 
 
 @dataclass(frozen=True)
-class Long:
-    """A question whose answer is too long for a report, which has its hash; the operands are those of its vector."""
-
-    case: str
-    call: Call
-    right: Tensor
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The questions of a failing case; `too_long` if its tensors are not in the report."""
+class TooLong:
+    """An operation whose tensors are too long for a report, which has the hash of the answer."""
 
     case: str
     operation: str
-    questions: Sequence[Question] = ()
-    too_long: bool = False
-    long: Long | None = None
+    vector: tuple[Call, Tensor] | None = None
+    """The call of the golden vector, if the operands are those of the case, and its right answer."""
+    sha256: str = ""
 
 
-def asked(lines: Sequence[Line]) -> Iterator[Asked]:
+def asked(lines: Sequence[Line]) -> Iterator[Question | TooLong]:
     """Yield the arithmetic that each failing case called, in the order of the lines."""
     for line in lines:
         if line["verdict"] == "fail" and line["checks"] and _is_arithmetic(line["checks"][-1]):
-            question = _of_case(line)
-            if question is not None:
-                yield question
+            yield from _of_case(line)
 
 
-def passed(line: Line, operation: str) -> Answered | None:
+def passed(line: Line, operation: str) -> Question | None:
     """Return the question of a case that passed, by its golden vector, if it called the operation."""
+    vector = _call_of_vector(line, operation)
+    return vector and Question(line["case"], line["clauses"], *vector, vector[1])
+
+
+def _call_of_vector(line: Line, operation: str) -> tuple[Call, Tensor] | None:
+    """Return the call of a case's golden vector and its right answer, if it is of the operation and can be read."""
     vector = golden_vector(line)
-    if vector is None or vector.operation != operation:
-        return None
     try:
-        call, right = vector.call()
+        return vector.call() if vector is not None and vector.operation == operation else None
     except MalformedTensor:
         return None
-    return Answered(line["case"], line["clauses"], call, right, right)
 
 
 def _is_arithmetic(check: Mapping[str, Any]) -> bool:
@@ -339,47 +392,38 @@ def _is_arithmetic(check: Mapping[str, Any]) -> bool:
     return not check["passed"] and check["kind"] in ("bits", "within", "equal")
 
 
-def _of_case(line: Line) -> Asked | None:
-    answered = [exchange_ for exchange_ in line["exchanges"] if "returned" in exchange_["observation"]]
-    answered = [answer for answer in answered if answer["method"] in (*ONE_OPERATION, "language.execute")]
-    if not answered:
-        return None
+def _of_case(line: Line) -> Sequence[Question | TooLong]:
+    answered = [exchange for exchange in line["exchanges"] if "returned" in exchange["observation"]]
+    answered = [exchange for exchange in answered if exchange["method"] in (*ONE_OPERATION, "language.execute")]
     questions: list[Question] = []
-    operation = ""
     for exchange in answered:
         try:
             call = _call_of(line, exchange)
-            if call is None:
-                continue
-            operation = call.operation
-            questions += _questions(line, exchange, call, alone=len(answered) == 1)
+            if call is not None:
+                questions += _questions(line, exchange, call, alone=len(answered) == 1)
         except MalformedTensor:
-            return _long_case(line, exchange, operation)
+            assert call is not None
+            return [_long_question(line, exchange, call.operation)]
         except (LookupError, TypeError, AttributeError):
-            return None  # the run accepts no such answer
-    return Asked(line["case"], operation, questions) if operation else None
+            return []  # the run accepts no such answer
+    return questions
 
 
-def _long_case(line: Line, exchange: Line, operation: str) -> Asked:
-    """Return a case whose tensors the report shortens, with its vector's operands if these have the same hashes."""
-    vector = golden_vector(line)
-    unknown = Asked(line["case"], operation, too_long=True)
-    if vector is None or vector.operation != operation:
-        return unknown
-    try:
-        call, right = vector.call()
-    except MalformedTensor:
-        return unknown
-    asked_of = exchange["params"]["inputs"]
-    values = [asked_of[name] for name in vector.operands] if isinstance(asked_of, Mapping) else asked_of
+def _long_question(line: Line, exchange: Line, operation: str) -> Question | TooLong:
+    """Return a question whose tensors the report shortens; with its vector's operands if these have the same hashes."""
+    vector, golden = _call_of_vector(line, operation), golden_vector(line)
+    if vector is None or golden is None:
+        return TooLong(line["case"], operation)
+    call, right = vector
+    inputs = exchange["params"]["inputs"]
+    values = [inputs[name] for name in golden.operands] if isinstance(inputs, Mapping) else inputs
     if list(map(_hash, values)) != [operand.sha256 for operand in call.inputs]:
-        return unknown
+        return TooLong(line["case"], operation)
     output = exchange["observation"]["returned"]["outputs"][0]
     try:
-        question = Question(line["case"], line["clauses"], call, from_wire(output), right)
-        return Asked(line["case"], operation, [question])
+        return Question(line["case"], line["clauses"], call, from_wire(output), right)
     except MalformedTensor:
-        return replace(unknown, long=Long(line["case"], call, right, _hash(output)))
+        return TooLong(line["case"], operation, vector, _hash(output))
 
 
 def _hash(message: Any) -> str:

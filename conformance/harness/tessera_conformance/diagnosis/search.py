@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TypeAlias
 
 from tessera_conformance.diagnosis.catalogue import (
@@ -27,15 +27,14 @@ from tessera_conformance.diagnosis.evidence import (
     FEWEST_BITS,
     FEWEST_BITS_OF_SOME,
     FEWEST_BITS_OF_TWO,
-    Answered,
-    Asked,
+    NO_MEANING,
+    Compared,
     Line,
-    Long,
     Question,
+    TooLong,
     asked,
-    bits_between,
-    codes_of,
     description,
+    evidence_of,
     float_form,
     is_special,
     lies_beyond,
@@ -43,7 +42,7 @@ from tessera_conformance.diagnosis.evidence import (
     steps_between,
     within_bounds,
 )
-from tessera_conformance.diagnosis.kernels import answer
+from tessera_conformance.diagnosis.kernels import Call, answer
 from tessera_conformance.oracle.exact import ACCUMULATORS
 from tessera_conformance.tensors import MalformedTensor, Tensor
 
@@ -92,25 +91,29 @@ class Diagnosis:
 
 def diagnose(lines: Sequence[Line]) -> list[Diagnosis]:
     """Return the diagnoses of the failing arithmetic in a report's observation lines, those of most cases first."""
-    causes: dict[str, list[Asked]] = {}
-    for diagnosed in asked(lines):
-        for operation in dict.fromkeys([diagnosed.operation, *(q.call.operation for q in diagnosed.questions)]):
-            causes.setdefault(operation, []).append(diagnosed)
+    causes: dict[str, list[Question | TooLong]] = {}
+    for one in asked(lines):
+        operation = one.operation if isinstance(one, TooLong) else one.call.operation
+        causes.setdefault(operation, []).append(one)
     diagnoses: list[Diagnosis] = []
     left = MOST_STEPS_OF_ALL
-    ordered = sorted(causes.items(), key=lambda cause: (len(cause[1]), cause[0]))
-    for number, (operation, cases) in enumerate(ordered):
+    ordered = sorted(causes.items(), key=lambda cause: (len({one.case for one in cause[1]}), cause[0]))
+    for number, (operation, questions) in enumerate(ordered):
         budget = Budget(min(MOST_STEPS, left // (len(ordered) - number)), MOST_SECONDS)
-        diagnoses += _Cause(operation, cases, lines, budget).diagnoses()
+        diagnoses += _Cause(operation, questions, lines, budget).diagnoses()
         left -= budget.taken
     return sorted(diagnoses, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))
 
 
 class _Cause:
-    """The failing cases that called one operation."""
+    """The questions about one operation in the failing cases."""
 
-    def __init__(self, operation: str, cases: Sequence[Asked], lines: Sequence[Line], budget: Budget) -> None:
-        self.operation, self.cases, self.lines, self.budget = operation, cases, lines, budget
+    def __init__(
+        self, operation: str, asked_: Sequence[Question | TooLong], lines: Sequence[Line], budget: Budget
+    ) -> None:
+        self.operation, self.lines, self.budget = operation, lines, budget
+        self.asked = [one for one in asked_ if isinstance(one, Question)]
+        self.long = [one for one in asked_ if isinstance(one, TooLong)]
         self.failing = 0
 
     def diagnoses(self) -> Iterator[Diagnosis]:
@@ -119,20 +122,20 @@ class _Cause:
         explained: list[Explained] = []
         gave_up = False
         try:
-            for compared in self._compared():
-                questions.append(compared)
+            for compared in map(self._compared, self.asked):
+                if compared is not None and (not compared.has_form or compared.differing):
+                    questions.append(compared)
             shaped = sorted((question for question in questions if question.has_form), key=lambda one: one.work)
             early = [question for question in shaped if question.work <= MOST_WORK] or shaped
             explained += merged(explanations(self.operation, early, self._passing))
         except GaveUp:
             gave_up = True
-        long = [case.case for case in self.cases if case.too_long]
+        long = {one.case for one in self.long}
         self.failing = len({*_cases_of(questions), *long})
         if unlike := [question for question in questions if not question.has_form]:
             yield self._of_forms(unlike)
         explained = self._extended(explained, [question for question in questions if question.has_form])
         yield from map(self._explained, explained)
-        long = sorted({*long} - {case for explanation in explained for case in explanation.more})
         accounted = [*unlike, *(one for explanation in explained for one in explanation.questions)]
         rest = [question for question in questions if question not in accounted]
         gave_up = gave_up or self.budget.left < 0
@@ -142,44 +145,33 @@ class _Cause:
             yield self._faint(faint)
         if left := [question for question in rest if question not in faint]:
             yield self._undiagnosed(left, gave_up)
-        if long:
-            yield self._diagnosis(
-                "", "tensors that are too long for the report are not diagnosed", ONE_ROUNDING, [], long
-            )
+        if unknown := sorted(long - {case for explanation in explained for case in explanation.more}):
+            says = "tensors that are too long for the report are not diagnosed"
+            yield self._diagnosis("", says, ONE_ROUNDING, [], unknown)
 
     def _extended(self, explained: Sequence[Explained], questions: Sequence[Compared]) -> list[Explained]:
         """Return the explanations with the questions that were deferred."""
         ids = {id(one) for other in explained for one in other.questions}
         late = [question for question in questions if id(question) not in ids and question.work > MOST_WORK]
-        long = [case.long for case in self.cases if case.long is not None and case.operation == self.operation]
         extensions = []
         for explanation in explained:
-            extensions.append(extended(self.operation, explanation, late, long))
+            extensions.append(extended(self.operation, explanation, late, self.long))
             late = [one for one in late if one not in extensions[-1].questions]
         return extensions
 
-    def _compared(self) -> Iterator[Compared]:
-        """Yield the questions of the operation that were answered wrongly."""
-        for question in (one for case in self.cases for one in case.questions):
-            if question.call.operation == self.operation:
-                right = question.right or self._canonical(question)
-                if right is not None:
-                    compared = self._with(question, right)
-                    if not compared.has_form or compared.found_codes != compared.right_codes:
-                        yield compared
+    def _compared(self, question: Question) -> Compared | None:
+        """Return a question with its right answer; None if it has none."""
+        right = question.right or self._canonical(question)
+        own = (question.case, question.clauses, question.call, question.found)
+        return None if right is None else Compared(*own, right, self.budget)
 
     def _passing(self) -> Sequence[Compared]:
         """Return the questions of the operation that were answered rightly, in the files of the failing ones."""
-        files = {case.case.rsplit("/golden", 1)[0] for case in self.cases}
-        comparisons = []
-        for line in self.lines:
-            if line["verdict"] == "pass" and line["case"].rsplit("/golden", 1)[0] in files:
-                question = passed(line, self.operation)
-                comparisons += [] if question is None else [self._with(question, question.right)]
+        files = {_file(case) for case in [*(one.case for one in self.asked), *(one.case for one in self.long)]}
+        lines = [line for line in self.lines if line["verdict"] == "pass" and _file(line["case"]) in files]
+        questions = [question for line in lines if (question := passed(line, self.operation)) is not None]
+        comparisons = [compared for compared in map(self._compared, questions) if compared is not None]
         return sorted(comparisons, key=lambda candidate: candidate.work)
-
-    def _with(self, question: Question, right: Tensor) -> Compared:
-        return Compared(question.case, question.clauses, question.call, question.found, right, self.budget)
 
     def _canonical(self, question: Question) -> Tensor | None:
         """Return the right answer, computed in the form of the actual one; None if it has another form."""
@@ -262,6 +254,10 @@ def _is_other(one: Departure, other: Departure) -> bool:
     return not other.changed <= one.changed
 
 
+def _file(case: str) -> str:
+    return case.rsplit("/golden", 1)[0]
+
+
 def _cases_of(questions: Sequence[Compared]) -> list[str]:
     return sorted({question.case for question in questions})
 
@@ -282,68 +278,6 @@ MOST_RANKED, MOST_PASSING = 8, 24
 """The most equally fitting hypotheses that are tried, and the most passing cases on which they are tried."""
 LONGEST = 8192
 """The most elements of an answer that is computed for its hash."""
-NO_MEANING = (ArithmeticError, ValueError, LookupError, TypeError, AssertionError)
-"""The exceptions of a kernel for operands on which a departure is undefined."""
-
-
-@dataclass(frozen=True, eq=False)
-class Compared(Answered):
-    """A question whose answers are compared with those of hypotheses."""
-
-    budget: Budget
-    _fits: dict[Departure, bool] = field(default_factory=dict)
-
-    @cached_property
-    def found_codes(self) -> Sequence[int]:
-        """The observed answer."""
-        return codes_of(self.found)
-
-    @cached_property
-    def right_codes(self) -> Sequence[int]:
-        """The right answer."""
-        return codes_of(self.right)
-
-    @property
-    def group(self) -> tuple[str, str]:
-        """The dtypes of the operands and of the result."""
-        return self.call.dtype, self.right.dtype
-
-    @property
-    def has_form(self) -> bool:
-        """True if dtype and shape are right."""
-        actual = self.found
-        return (actual.dtype, actual.shape) == (self.right.dtype, self.right.shape)
-
-    @cached_property
-    def bits(self) -> int:
-        """The evidence of all elements."""
-        return sum(bits_between(*pair, self.right.dtype) for pair in self.differing())
-
-    @property
-    def has_fit(self) -> bool:
-        """True if a hypothesis tried so far gives the observed answer."""
-        return any(self._fits.values())
-
-    def fits(self, departure: Departure) -> bool:
-        """True if the departure gives the observed answer in every bit."""
-        if departure not in self._fits:
-            self._fits[departure] = self._compare(departure)
-        return self._fits[departure]
-
-    def known_to_fit(self, departure: Departure) -> bool:
-        """True if the departure was tried and fits."""
-        return self._fits.get(departure, False)
-
-    def _compare(self, departure: Departure) -> bool:
-        compared = 0
-        try:
-            for place, code in answer(self.call, departure, self.budget, self.right.shape, self.right.dtype):
-                if code != self.found_codes[place]:
-                    return False
-                compared += 1
-        except NO_MEANING:
-            return False
-        return compared == len(self.right_codes)
 
 
 Passing: TypeAlias = Callable[[], Sequence[Compared]]
@@ -366,11 +300,6 @@ class Explained:
     def evidence(self) -> int:
         """The bits that distinguish the answers from the right ones."""
         return evidence_of(self.questions)
-
-
-def evidence_of(questions: Iterable[Compared]) -> int:
-    """Return the bits that distinguish the answers to questions from the right ones."""
-    return sum(question.bits for question in questions)
 
 
 @cache
@@ -536,7 +465,7 @@ def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothes
     """Return a hypothesis from the answers alone: an approximate function, or a tile that is not written."""
     if evidence_of(questions) < FEWEST_BITS:
         return None
-    wrong = [(*codes, question.right.dtype) for question in questions for codes in question.differing()]
+    wrong = [(*codes, question.right.dtype) for question in questions for codes in question.differing]
     if operation in ELEMENTARY and not any(is_special(*element) for element in wrong):
         ulps = max(steps_between(*element) for element in wrong)
         if ulps <= MOST_ULPS:
@@ -561,7 +490,7 @@ def nearest(operation: str, questions: Sequence[Compared]) -> Explained | None:
     return max(enough, key=lambda explanation: len(explanation.questions), default=None)
 
 
-def extended(operation: str, explained: Explained, late: Sequence[Compared], long: Sequence[Long]) -> Explained:
+def extended(operation: str, explained: Explained, late: Sequence[Compared], long: Sequence[TooLong]) -> Explained:
     """Return an explanation with the deferred questions, and those known by a hash, that it fits too."""
     hypothesis, questions, more = explained.hypotheses[0], list(explained.questions), list(explained.more)
     try:
@@ -572,22 +501,21 @@ def extended(operation: str, explained: Explained, late: Sequence[Compared], lon
             else:
                 fits = transfer.fits(hypothesis.departure)
             questions += [transfer] if fits else []
-        short = [candidate for candidate in long if candidate.right.size <= LONGEST]
-        for question in short if questions and hypothesis.departure != REFERENCE else ():
-            budget = questions[0].budget
-            if question.sha256 in _hashes(question, hypothesis.departure, budget):
-                more.append(question.case)
+        for one in long if questions and hypothesis.departure != REFERENCE else ():
+            if one.vector is None or one.vector[1].size > LONGEST:
+                continue
+            if one.sha256 in _hashes(*one.vector, hypothesis.departure, questions[0].budget):
+                more.append(one.case)
     except GaveUp:
         pass
     return Explained(questions, explained.hypotheses, tuple(more))
 
 
-def _hashes(question: Long, departure: Departure, budget: Budget) -> set[str]:
+def _hashes(call: Call, right: Tensor, departure: Departure, budget: Budget) -> set[str]:
     """Return the hashes of the answers under a departure, with NaN of either sign; none if it is undefined."""
-    right = question.right
     codes = right.words().tolist()
     try:
-        for place, code in answer(question.call, departure, budget, right.shape, right.dtype):
+        for place, code in answer(call, departure, budget, right.shape, right.dtype):
             codes[place] = code
     except NO_MEANING:
         return set()
