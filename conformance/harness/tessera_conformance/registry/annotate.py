@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -42,8 +42,8 @@ def proposed_wording(row: Interpretation) -> str | None:
 # The specifications with everything that the suite knows about them: clauses, interpretations, tests, verdicts by line.
 #
 # `annotated` joins the text of a document with the registry and gives its passages: runs of lines with the same
-# clauses. `sections_of` and `open_points` need no text: the feedback to the authors is made from them, and quotes
-# nothing. `annotated_page` and `feedback` show these values.
+# clauses. `sections_of` needs no text: the feedback to the authors is made from it, and quotes nothing. `document_page`
+# and `feedback` show these values.
 
 
 Mark = Literal["contradiction", "example", "silence", "untestable"]
@@ -57,7 +57,6 @@ MARKS: Mapping[Mark, str] = {
 
 _HEADING = re.compile(r"#{1,6} ")
 _FENCE = re.compile(r"\s*```")
-_RANGE_OF_SECTIONS = re.compile(r"-.*")
 
 
 @dataclass(frozen=True)
@@ -90,12 +89,16 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class Section:
-    """A section that has clauses or interpretations; `first` is its first line with a clause, 0 where it has none."""
+    """A section that has clauses or interpretations; `first` is its first line with a clause, 0 where it has none.
 
-    document: str
+    It leaves open `rows`, the interpretations about it, and `untestable`, its clauses that nothing can decide.
+    """
+
     id: str
     title: str
     first: int
+    rows: tuple[Interpretation, ...]
+    untestable: tuple[Clause, ...]
 
     @property
     def anchor(self) -> str:
@@ -163,7 +166,7 @@ def _heads(document: Document, text: Specification, registry: Registry) -> dict[
         if not fenced and _HEADING.match(line):
             headings.append(number)
     heads: dict[int, list[Section]] = {}
-    for section in sections_of(registry)[document.key]:
+    for section in sections_of(document, registry):
         if section.first:
             heads.setdefault(max(line for line in headings if line <= section.first), []).append(section)
     return heads
@@ -183,7 +186,7 @@ def _places_of_gaps(
         affected = [knowledge.registry.clauses[name] for name in row.affects if name in knowledge.registry.clauses]
         clauses = [clause for clause in affected if clause.document == document.key]
         named = [clause for clause in clauses if _names_section_of(row, clause, knowledge.registry)]
-        sections = [section for key, section in places_of(row, knowledge.registry) if key == document.key]
+        sections = [first for key, first, _ in places_of(row, knowledge.registry) if key == document.key]
         if row.active and clauses:
             places[row] = min(clause.lines[0] for clause in named or clauses)
         elif row.active and sections:
@@ -193,13 +196,10 @@ def _places_of_gaps(
 
 def _names_section_of(row: Interpretation, clause: Clause, registry: Registry) -> bool:
     """True if the interpretation names the section of the clause, by itself or in a range."""
-    prefix = registry.documents[clause.document].prefix
-    for name in row.sections:
-        document, _, section = name.partition(" ")
-        first, _, last = section.partition("-")
-        if document == prefix and (
-            clause.within(first) or (last and _numbers(first) <= _numbers(clause.section) <= _numbers(last))
-        ):
+    number = _numbers(clause.section)
+    for document, first, last in places_of(row, registry):
+        in_range = last != "" and _numbers(first) <= number <= _numbers(last)
+        if document == clause.document and (in_range or clause.within(first)):
             return True
     return False
 
@@ -224,66 +224,36 @@ def is_untestable(clause: Clause) -> bool:
     return clause.active and clause.verify == "untestable" and clause.level != "INFO"
 
 
-def sections_of(registry: Registry) -> Mapping[str, Sequence[Section]]:
-    """Return the sections of each document in its order, each before its subsections."""
-    return {key: _sections(document, registry) for key, document in registry.documents.items()}
-
-
-def _sections(document: Document, registry: Registry) -> list[Section]:
+def sections_of(document: Document, registry: Registry) -> list[Section]:
+    """Return the sections of a document in its order, each before its subsections."""
     clauses = [clause for clause in registry.clauses_of(document.key) if clause.active]
-    rows = [row for row in registry.interpretations.values() if row.active]
     names = [clause.section for clause in clauses]
-    names += [section for row in rows for key, section in places_of(row, registry) if key == document.key]
-    sections = []
-    for name in dict.fromkeys(names):
-        lines = [clause.lines[0] for clause in clauses if clause.within(name)]
-        sections.append(Section(document.key, name, document.sections.get(name, ""), min(lines, default=0)))
-    return sorted(sections, key=lambda section: (section.first or document.lines, section.id.count("."), section.id))
-
-
-def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str]]:
-    """Return the document and the section of each place that an interpretation names; of a range, its first section."""
-    keys = {document.prefix: key for key, document in registry.documents.items()}
-    places = []
-    for name in row.sections:
-        prefix, _, section = name.partition(" ")
-        places.append((keys[prefix], _RANGE_OF_SECTIONS.sub("", section)))
-    return places
-
-
-@dataclass(frozen=True)
-class OpenPoints:
-    """Everything that a section leaves open: its interpretations, and its clauses that nothing can decide."""
-
-    section: Section
-    rows: tuple[Interpretation, ...]
-    untestable: tuple[Clause, ...]
-
-    def of(self, kind: str) -> list[Interpretation]:
-        """Return the interpretations of a kind."""
-        return [row for row in self.rows if row.kind == kind]
-
-
-def open_points(registry: Registry) -> list[OpenPoints]:
-    """Return the sections that leave something open, in the order of the documents."""
-    rows: dict[tuple[str, str], list[Interpretation]] = {}
+    at_home: dict[str, list[Interpretation]] = {}
     for row in registry.interpretations.values():
         if row.active:
             places = places_of(row, registry)
-            home = next((place for place in places if place[0] == row.document), places[0])
-            rows.setdefault(home, []).append(row)
-    untestable: dict[tuple[str, str], list[Clause]] = {}
-    for clause in registry.clauses.values():
-        if is_untestable(clause) and clause.duplicate_of is None:
-            untestable.setdefault((clause.document, clause.section), []).append(clause)
-    points_by_document = []
-    for key, sections in sections_of(registry).items():
-        for section in sections:
-            place = (key, section.id)
-            points = OpenPoints(section, tuple(rows.get(place, ())), tuple(untestable.get(place, ())))
-            if points.rows or points.untestable:
-                points_by_document.append(points)
-    return points_by_document
+            names += [first for key, first, _ in places if key == document.key]
+            key, section, _ = next((place for place in places if place[0] == row.document), places[0])
+            if key == document.key:
+                at_home.setdefault(section, []).append(row)
+    sections = []
+    for name in dict.fromkeys(names):
+        first = min((clause.lines[0] for clause in clauses if clause.within(name)), default=0)
+        own = [clause for clause in clauses if clause.section == name and clause.duplicate_of is None]
+        untestable = tuple(clause for clause in own if is_untestable(clause))
+        sections.append(Section(name, document.sections.get(name, ""), first, tuple(at_home.get(name, ())), untestable))
+    return sorted(sections, key=lambda section: (section.first or document.lines, section.id.count("."), section.id))
+
+
+def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str, str]]:
+    """Return the places that an interpretation names: a document, a section, and the last one of a range, or ""."""
+    keys = {document.prefix: key for key, document in registry.documents.items()}
+    places = []
+    for name in row.sections:
+        prefix, _, sections = name.partition(" ")
+        first, _, last = sections.partition("-")
+        places.append((keys[prefix], first, last))
+    return places
 
 
 # The annotated specifications as HTML: a page for each document and a first page, static, without script or network.
@@ -305,10 +275,12 @@ def first_page(documents: Mapping[str, Sequence[Passage]], knowledge: Knowledge)
     heads = ["document", "lines", *LEVELS, "contradictions", "samples", "silences", "not testable"]
     heads += [run.name for run in knowledge.runs]
     rows = [_row_of_document(registry.documents[key], passages, knowledge) for key, passages in documents.items()]
-    table = _table(heads, rows)
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     title = "The specifications, annotated"
     return (
-        f"{_beginning(title)}<header><h1>{title}</h1>{_legend()}</header><main>{table}"
+        f"{_beginning(title)}<header><h1>{title}</h1>{_legend()}</header><main>"
+        f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         '<p><a href="spec-feedback.md">Feedback to the authors</a>: contradictions, samples, silences with the '
         "decision taken and a proposed wording, and clauses that nothing can decide, by section.</p></main></body>"
         "</html>\n"
@@ -413,7 +385,7 @@ def _gap(document: Document, row: Interpretation, knowledge: Knowledge) -> str:
     registry = knowledge.registry
     places = [
         f'<a href="{key}.html#section-{escape(section)}">{escape(name)}</a>'
-        for name, (key, section) in zip(row.sections, places_of(row, registry), strict=True)
+        for name, (key, section, _) in zip(row.sections, places_of(row, registry), strict=True)
     ]
     fields = [
         ("decision", escape(row.decision)),
@@ -442,12 +414,6 @@ def _legend() -> str:
     levels = "".join(f'<li class="chip {level}">{level}</li>' for level in LEVELS)
     marks = "".join(f"<li class={mark}>{words}</li>" for mark, words in MARKS.items())
     return f"<ul class=marks>{levels}{marks}</ul>"
-
-
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def _beginning(title: str) -> str:
@@ -488,41 +454,33 @@ Made from the clause registry by `tessera-conformance clauses feedback --output 
 
 def feedback(registry: Registry, tests: Mapping[str, Sequence[str]]) -> str:
     """Return the whole text; `tests` are those that name each interpretation."""
-    points = open_points(registry)
-    blocks = [_PREFACE, _issue_table(registry, points)]
+    sections = {key: sections_of(document, registry) for key, document in registry.documents.items()}
+    table = ["| document | contradictions | samples | silences | not testable |", "|---|---|---|---|---|"]
+    blocks: list[str] = []
     for key, document in registry.documents.items():
-        of_document = [point for point in points if point.section.document == key]
-        if of_document:
-            blocks.append(f"## {document.title}\n")
-            blocks += ["\n".join(_section(point, registry, tests)) for point in of_document]
-    return "\n".join(blocks)
+        kinds = Counter(row.kind for section in sections[key] for row in section.rows)
+        counts = [*(kinds[kind] for kind in _HEADINGS), sum(len(section.untestable) for section in sections[key])]
+        table.append(f"| {document.title} | {' | '.join(map(str, counts))} |")
+        points = [section for section in sections[key] if section.rows or section.untestable]
+        blocks += [f"## {document.title}\n"] if points else []
+        blocks += ["\n".join(_section(document, section, registry, tests)) for section in points]
+    return "\n".join([_PREFACE, *table, "", *blocks])
 
 
-def _issue_table(registry: Registry, points: Sequence[OpenPoints]) -> str:
-    lines = ["| document | contradictions | samples | silences | not testable |", "|---|---|---|---|---|"]
-    for key, document in registry.documents.items():
-        of_document = [point for point in points if point.section.document == key]
-        kinds = Counter(row.kind for point in of_document for row in point.rows)
-        untestable = sum(len(point.untestable) for point in of_document)
-        counts = [*(kinds[kind] for kind in _HEADINGS), untestable]
-        lines.append(f"| {document.title} | {' | '.join(map(str, counts))} |")
-    return "\n".join([*lines, ""])
-
-
-def _section(points: OpenPoints, registry: Registry, tests: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    section = points.section
-    prefix = registry.documents[section.document].prefix
-    yield f"### {prefix} {section.id} {section.title}".rstrip() + "\n"
+def _section(
+    document: Document, section: Section, registry: Registry, tests: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    yield f"### {document.prefix} {section.id} {section.title}".rstrip() + "\n"
     for kind, heading in _HEADINGS.items():
-        rows = points.of(kind)
+        rows = [row for row in section.rows if row.kind == kind]
         if rows:
             yield f"**{heading}**\n"
             for row in rows:
                 yield from _row(row, registry, tests.get(row.id, ()))
             yield ""
-    if points.untestable:
+    if section.untestable:
         yield "**Not testable**\n"
-        for clause in points.untestable:
+        for clause in section.untestable:
             reason = f": {clause.reason}" if clause.reason else ""
             yield f"- **{_with_lines(clause)}** ({clause.level}) {clause.summary}{reason}."
         yield ""
