@@ -7,8 +7,9 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.fuzz import expressions
@@ -105,36 +106,20 @@ TYPES, SHAPES, EITHER = ("types",), ("shapes",), ("types", "shapes")
 
 
 class NamedMistake(NamedTuple):
-    """A wrong statement about a visible name: the mistake, its condition, the statement, the categories."""
+    """A wrong statement about a visible name: the mistake, its categories, the statement, and its condition."""
 
     what: str
-    applies: Callable[[Slot, str], bool]
-    make: Callable[[Chooser, Slot, str], t.Stmt]
     categories: tuple[str, ...]
+    make: Callable[[Chooser, Slot, str], t.Stmt]
+    applies: Callable[[Slot, str], bool] = lambda slot, name: True
 
 
-MISTAKES_WITH_NAMES: list[NamedMistake] = []
-
-
-def _mistake(
-    what: str, categories: tuple[str, ...], applies: Callable[[Slot, str], bool] = lambda slot, name: True
-) -> Callable[[Callable[[Chooser, Slot, str], t.Stmt]], None]:
-    """Add the decorated function, which returns a wrong statement about a name for which the mistake applies."""
-    return lambda make: MISTAKES_WITH_NAMES.append(NamedMistake(what, applies, make, categories))
-
-
-@_mistake("another dtype than the name's", TYPES)
 def _other_dtype(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
     type_ = slot.visible[name]
     other = chooser.pick([number for number in (*expressions.NUMBERS, "bool") if number != type_.dtype])
     return t.Let("bad", t.Type(other, type_.shape, type_.layout), t.Var(name))
 
 
-@_mistake(
-    "another extent than the name's",
-    SHAPES,
-    lambda slot, name: bool(slot.visible[name].shape) and slot.visible[name].is_static,
-)
 def _other_extent(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
     type_ = slot.visible[name]
     first, *rest = type_.shape
@@ -142,13 +127,11 @@ def _other_extent(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
     return t.Let("bad", t.Type(type_.dtype, (first + 1, *rest), type_.layout), t.Var(name))
 
 
-@_mistake("another rank than the name's", EITHER)
 def _other_rank(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
     type_ = slot.visible[name]
     return t.Let("bad", t.Type(type_.dtype, () if type_.shape else (1,)), t.Var(name))
 
 
-@_mistake("a condition that is none", EITHER, lambda slot, name: slot.visible[name] != expressions.BOOL)
 def _no_condition(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
     statements: tuple[t.Stmt, ...] = (t.If(t.Var(name), []), t.While(t.Var(name), []), t.Assert(t.Var(name)))
     return chooser.pick(statements)
@@ -160,29 +143,42 @@ def _other_numbers(slot: Slot, name: str) -> list[str]:
     return [other for other, dtype in numbers.items() if name in numbers and dtype != numbers[name]]
 
 
-@_mistake("two dtypes in one operator", EITHER, lambda slot, name: bool(_other_numbers(slot, name)))
 def _two_dtypes(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
     other = t.Var(chooser.pick(_other_numbers(slot, name)))
     return t.Let("bad", slot.visible[name], t.Binary(chooser.pick("+-*/"), t.Var(name), other))
 
 
-_mistake("a string assigned", TYPES)(lambda chooser, slot, name: t.Assign(name, (), t.Literal('"text"')))
-
-
-@_mistake("an index more than dimensions", EITHER)
 def _too_many_indices(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
     type_ = slot.visible[name]
-    items = (t.Literal("0"),) * (len(type_.shape) + 1)
-    return t.Let("bad", t.Type(type_.dtype), t.Index(t.Var(name), items))
+    return t.Let("bad", t.Type(type_.dtype), t.Index(t.Var(name), (t.Literal("0"),) * (len(type_.shape) + 1)))
 
 
-_mistake("a value called", TYPES)(lambda chooser, slot, name: t.Call(name, (), own=True))
+def _has_extents(slot: Slot, name: str) -> bool:
+    return bool(slot.visible[name].shape) and slot.visible[name].is_static
 
 
-@_mistake("a return without a value", TYPES, lambda slot, name: slot.function.result is not None)
-def _empty_return(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    return t.If(t.Literal("true"), [t.Return(())])
+def _is_no_condition(slot: Slot, name: str) -> bool:
+    return slot.visible[name] != expressions.BOOL
 
+
+MISTAKES_WITH_NAMES = (
+    NamedMistake("another dtype than the name's", TYPES, _other_dtype),
+    NamedMistake("another extent than the name's", SHAPES, _other_extent, _has_extents),
+    NamedMistake("another rank than the name's", EITHER, _other_rank),
+    NamedMistake("a condition that is none", EITHER, _no_condition, _is_no_condition),
+    NamedMistake(
+        "two dtypes in one operator", EITHER, _two_dtypes, lambda slot, name: bool(_other_numbers(slot, name))
+    ),
+    NamedMistake("a string assigned", TYPES, lambda chooser, slot, name: t.Assign(name, (), t.Literal('"text"'))),
+    NamedMistake("an index more than dimensions", EITHER, _too_many_indices),
+    NamedMistake("a value called", TYPES, lambda chooser, slot, name: t.Call(name, (), own=True)),
+    NamedMistake(
+        "a return without a value",
+        TYPES,
+        lambda chooser, slot, name: t.If(t.Literal("true"), [t.Return(())]),
+        lambda slot, name: slot.function.result is not None,
+    ),
+)
 
 # Programs known to be illegal: a legal one with one statement, declaration, token or word added or removed.
 #
@@ -207,12 +203,13 @@ def break_program(program: GeneratedProgram, chooser: Chooser) -> Broken:
 def _statement(tree: t.Program, chooser: Chooser) -> Broken:
     """Insert a wrong statement in a reachable place."""
     slot = chooser.pick(list(slots_of(tree)))
-    names_of = {
-        mistake: [name for name in slot.visible if mistake.applies(slot, name)] for mistake in MISTAKES_WITH_NAMES
-    }
-    named = [(mistake, names) for mistake, names in names_of.items() if names]
+    named = [
+        (mistake, names)
+        for mistake in MISTAKES_WITH_NAMES
+        if (names := [name for name in slot.visible if mistake.applies(slot, name)])
+    ]
     if named and chooser.below(2):
-        (what, _, make, categories), names = chooser.pick(named)
+        (what, categories, make, _), names = chooser.pick(named)
         statement = make(chooser, slot, chooser.pick(names))
     else:
         what, text, categories = chooser.pick(MISTAKES)
@@ -250,18 +247,8 @@ def _twice(tree: t.Program, chooser: Chooser) -> Broken:
     return "declared twice", render(tree), (*TYPES, "distributed")
 
 
-def _no_return(tree: t.Program, chooser: Chooser) -> Broken:
-    """Remove the return from the end of a func with an annotated result (AMB-LANG-93)."""
-    return _with_end(tree, chooser, "no return at the end", [])
-
-
-def _declared_empty_return(tree: t.Program, chooser: Chooser) -> Broken:
-    """Return no value from a func with an annotated result."""
-    return _with_end(tree, chooser, "an empty return", [t.Return(())])
-
-
-def _with_end(tree: t.Program, chooser: Chooser, what: str, end: t.Block) -> Broken:
-    """Replace the return of a func with an annotated result; without such a func, insert a wrong statement."""
+def _other_end(what: str, end: t.Block, tree: t.Program, chooser: Chooser) -> Broken:
+    """Replace the return of a func with an annotated result (AMB-LANG-93); without such a func, do `_statement`."""
     bodies = [
         function.body
         for function in tree[0].declarations
@@ -281,14 +268,17 @@ WAYS: tuple[Callable[[t.Program, Chooser], Broken], ...] = (
     _token,
     _word,
     _twice,
-    _no_return,
-    _declared_empty_return,
+    partial(_other_end, "no return at the end", []),
+    partial(_other_end, "an empty return", [t.Return(())]),
 )
 
 # Mutated texts: tokens and characters removed, repeated, exchanged, inserted, cut off and nested deeply.
 #
 # A front end must answer such a text, with a result or with diagnostics; nothing else is known about it.
 
+
+Mutation: TypeAlias = Callable[[list[str], Chooser], list[str]]
+"""Changes a text in pieces: tokens or, of some mutations, characters."""
 
 LONGEST = 20_000
 """The most characters; longer texts are cut, so that deep nesting does not make one text as slow as a thousand."""
@@ -310,10 +300,16 @@ _TOKEN = re.compile(r'"[^"]*"|[A-Za-z_]\w*|\d[\w.]*|\s+|.', re.DOTALL)
 def mutate(source: str, chooser: Chooser) -> str:
     """Return the text after one small change, or after one to four of any kind."""
     if chooser.chance(2):
-        return _of_its_sort(source, chooser)[:LONGEST]
+        return changed(_of_its_sort, source, chooser)
     for _ in range(chooser.pick((1, 1, 2, 1, 3, 4))):
-        source = chooser.pick(MUTATIONS)(source, chooser)[:LONGEST]
+        source = changed(chooser.pick(MUTATIONS), source, chooser)
     return source
+
+
+def changed(mutation: Mutation, source: str, chooser: Chooser) -> str:
+    """Return the text after a mutation, cut to the longest."""
+    pieces = list(source) if mutation in (_change_character, _cut, _cut_front) else tokens_of(source)
+    return "".join(mutation(pieces, chooser))[:LONGEST]
 
 
 def tokens_of(text: str) -> list[str]:
@@ -321,95 +317,84 @@ def tokens_of(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def _drop(text: str, choose: Chooser) -> str:
-    tokens = tokens_of(text)
+def _drop(tokens: list[str], choose: Chooser) -> list[str]:
     start, count = choose.below(len(tokens) + 1), choose.pick((1, 1, 1, 2, 5, 20))
-    return "".join(tokens[:start] + tokens[start + count :])
+    return tokens[:start] + tokens[start + count :]
 
 
-def _double(text: str, choose: Chooser) -> str:
-    tokens = tokens_of(text)
+def _double(tokens: list[str], choose: Chooser) -> list[str]:
     start, count = choose.below(len(tokens) + 1), choose.pick((1, 1, 2, 5, 20))
-    return "".join(tokens[: start + count] + tokens[start:])
+    return tokens[: start + count] + tokens[start:]
 
 
-def _exchange(text: str, choose: Chooser) -> str:
-    tokens = tokens_of(text)
-    if len(tokens) < 2:
-        return text
-    left, right = choose.below(len(tokens)), choose.below(len(tokens))
-    tokens[left], tokens[right] = tokens[right], tokens[left]
-    return "".join(tokens)
+def _exchange(tokens: list[str], choose: Chooser) -> list[str]:
+    if len(tokens) > 1:
+        left, right = choose.below(len(tokens)), choose.below(len(tokens))
+        tokens[left], tokens[right] = tokens[right], tokens[left]
+    return tokens
 
 
-def _of_its_sort(text: str, choose: Chooser) -> str:
+def _of_its_sort(tokens: list[str], choose: Chooser) -> list[str]:
     """Replace a token by another of its sort (name, number, operator): the result is often well formed."""
-    tokens = tokens_of(text)
-    places = [place for place, token in enumerate(tokens) if _sort(token) is not None]
-    if not places:
-        return text
-    place = choose.pick(places)
-    sort = _sort(tokens[place])
-    others = [token for token in tokens if _sort(token) == sort] + list(EXTRAS[str(sort)])
-    tokens[place] = choose.pick(others)
-    return "".join(tokens)
+    sorts = [_sort(token) for token in tokens]
+    places = [place for place, sort in enumerate(sorts) if sort]
+    if places:
+        place = choose.pick(places)
+        others = [token for token, sort in zip(tokens, sorts, strict=True) if sort == sorts[place]]
+        tokens[place] = choose.pick([*others, *EXTRAS[sorts[place]]])
+    return tokens
 
 
-def _sort(token: str) -> str | None:
+def _sort(token: str) -> str:
     if token[0].isalpha() or token[0] == "_":
         return "name"
     if token[0].isdigit():
         return "shape" if "x" in token else "number"
-    return "operator" if token in "+-*/@<>" else None
+    return "operator" if token in "+-*/@<>" else ""
 
 
-def _put_in(text: str, choose: Chooser) -> str:
-    tokens = tokens_of(text)
+def _put_in(tokens: list[str], choose: Chooser) -> list[str]:
     start, count = choose.below(len(tokens) + 1), choose.below(2)
     options = choose.pick((SIGNS, WORDS, *FRAGMENTS, STRINGS, CHARACTERS))
-    return "".join([*tokens[:start], choose.pick(options), *tokens[start + count :]])
+    return [*tokens[:start], choose.pick(options), *tokens[start + count :]]
 
 
-def _change_character(text: str, choose: Chooser) -> str:
+def _change_character(text: list[str], choose: Chooser) -> list[str]:
     start, count = choose.below(len(text) + 1), choose.below(2)
     character = choose.pick(CHARACTERS) if choose.chance(3) else chr(choose.between(32, 126))
-    return text[:start] + character + text[start + count :]
+    return [*text[:start], character, *text[start + count :]]
 
 
-def _cut(text: str, choose: Chooser) -> str:
+def _cut(text: list[str], choose: Chooser) -> list[str]:
     return text[: choose.below(len(text) + 1)]
 
 
-def _cut_front(text: str, choose: Chooser) -> str:
+def _cut_front(text: list[str], choose: Chooser) -> list[str]:
     return text[choose.below(len(text) + 1) :]
 
 
-def _move(text: str, choose: Chooser) -> str:
-    tokens = tokens_of(text)
+def _move(tokens: list[str], choose: Chooser) -> list[str]:
     first, second = sorted((choose.below(len(tokens) + 1), choose.below(len(tokens) + 1)))
     place = choose.below(len(tokens) - (second - first) + 1)
     rest = tokens[:first] + tokens[second:]
-    return "".join(rest[:place] + tokens[first:second] + rest[place:])
+    return rest[:place] + tokens[first:second] + rest[place:]
 
 
-def _pile_up(text: str, choose: Chooser) -> str:
+def _pile_up(tokens: list[str], choose: Chooser) -> list[str]:
     """Nest brackets, signs or words around or before a token, a few times or a great many."""
-    tokens = tokens_of(text)
     place = choose.below(len(tokens) + 1)
     before, after = choose.pick(BRACKETS)
     times = choose.pick((2, 5, 30, 2, 300, 2))
-    middle = "".join(tokens[place : place + 1])
-    return "".join(tokens[:place]) + before * times + middle + after * times + "".join(tokens[place + 1 :])
+    return [*tokens[:place], before * times, *tokens[place : place + 1], after * times, *tokens[place + 1 :]]
 
 
-def _repeat(text: str, choose: Chooser) -> str:
-    tokens = tokens_of(text)
+def _repeat(tokens: list[str], choose: Chooser) -> list[str]:
     place, length = choose.below(len(tokens) + 1), choose.pick((1, 3, 8, 2))
-    part = tokens[place : place + length]
-    return "".join(tokens[:place] + part * choose.pick((3, 10, 3, 100)) + tokens[place + length :])
+    times = choose.pick((3, 10, 3, 100))
+    return tokens[:place] + tokens[place : place + length] * times + tokens[place + length :]
 
 
-MUTATIONS: tuple[Callable[[str, Chooser], str], ...] = (
+MUTATIONS: tuple[Mutation, ...] = (
     _of_its_sort,
     _drop,
     _put_in,

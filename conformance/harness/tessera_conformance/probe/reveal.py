@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, groupby
 from typing import Any, Literal, TypeAlias
 
@@ -178,6 +178,9 @@ def _unfitting(size: int, other: str) -> str:
 # The name of a revealed tree: fold, ring, lanes, blocks; the text for people.
 
 
+Leaves: TypeAlias = tuple[int, ...]
+"""Leaves in ascending order."""
+
 LONGEST_TEXT = 160
 MOST_BLOCKS = 64
 
@@ -185,10 +188,11 @@ MOST_BLOCKS = 64
 def pattern(tree: Tree) -> str:
     """Return a description such as `fold`, `8 interleaved lanes, each fold; joined pairwise`, or `irregular`."""
     tree = tree.without_start().canonical()
-    counts = range(2, tree.leaves // 2 + 1)
-    name = _named(tree) or _equal_groups(tree, "interleaved lanes", reversed(counts))
-    name = name or _equal_groups(tree, "blocks", counts) or _unequal_blocks(tree)
-    return name or f"irregular: depth {tree.depth}, nodes of at most {tree.arity}"
+    terms = tree.leaves
+    sizes = (terms // count for count in range(2, terms // 2 + 1) if terms % count == 0)
+    blocks = ([tuple(range(first, first + size)) for first in range(0, terms, size)] for size in sizes)
+    name = _named(tree) or _grouped(tree, "interleaved lanes", _lanes(terms)) or _grouped(tree, "blocks", blocks)
+    return name or _unequal_blocks(tree) or f"irregular: depth {tree.depth}, nodes of at most {tree.arity}"
 
 
 def abbreviated(tree: Tree) -> str:
@@ -261,25 +265,28 @@ def _fused_fold(tree: Tree) -> str | None:
     return None
 
 
-def _equal_groups(tree: Tree, kind: str, counts: Iterable[int]) -> str | None:
-    """Return the name of equal groups of leaves, interleaved or contiguous, with their patterns and their joining."""
-    terms, subtrees = tree.leaves, _subtrees(tree)
-    for count in counts:
-        groups = _groups(kind, count, terms)
-        if groups is None or not all(group in subtrees for group in groups):
-            continue
-        inside = {pattern(_relabelled(subtrees[group], group)) for group in groups if len(group) > 1}
-        joined = _quotient(tree, groups)
-        if joined is None or any("irregular" in name for name in inside) or len(inside) > 1 + (terms % count > 0):
-            continue
-        sizes = "" if kind == "interleaved lanes" else f" of {len(groups[0])}"
-        return f"{count} {kind}{sizes}, each {' or '.join(sorted(inside))}; joined: {pattern(joined)}"
+def _lanes(terms: int) -> Iterator[list[Leaves]]:
+    """Yield the partitions of leaves into interleaved lanes, most lanes first."""
+    for count in range(terms // 2, 1, -1):
+        yield [tuple(range(lane, terms, count)) for lane in range(count)]
+
+
+def _grouped(tree: Tree, kind: str, partitions: Iterable[list[Leaves]]) -> str | None:
+    """Return the name of the first partition into subtrees of one pattern, with this pattern and their joining."""
+    subtrees = _subtrees(tree)
+    for groups in partitions:
+        if all(group in subtrees for group in groups):
+            inside = {pattern(_relabelled(subtrees[group], group)) for group in groups if len(group) > 1}
+            if len(inside) <= len(set(map(len, groups))) and not any("irregular" in name for name in inside):
+                sizes = "" if kind == "interleaved lanes" else f" of {len(groups[0])}"
+                joined = pattern(_quotient(tree, groups))
+                return f"{len(groups)} {kind}{sizes}, each {' or '.join(sorted(inside))}; joined: {joined}"
     return None
 
 
 def _unequal_blocks(tree: Tree) -> str | None:
     """Return the name of contiguous blocks of unequal sizes: the largest sums of one kind, or of lanes."""
-    blocks: list[tuple[tuple[int, ...], str]] = []
+    blocks: list[tuple[Leaves, str]] = []
     waiting = [tuple(range(tree.leaves))]
     subtrees, children = _subtrees(tree), {tuple(sorted(sum(node, ()))): node for node in tree.nodes()}
     while waiting:
@@ -287,33 +294,23 @@ def _unequal_blocks(tree: Tree) -> str | None:
         if leaves[-1] - leaves[0] + 1 != len(leaves) or len(blocks) >= MOST_BLOCKS:
             return None
         part = _relabelled(subtrees[leaves], leaves)
-        lanes = range(len(leaves) // 2, 1, -1)
-        name = None if len(leaves) == tree.leaves else _named(part) or _equal_groups(part, "interleaved lanes", lanes)
+        name = _named(part) or _grouped(part, "interleaved lanes", _lanes(part.leaves))
         if name is None:
             waiting += sorted((tuple(sorted(child)) for child in children[leaves]), reverse=True)
         else:
             blocks.append((leaves, name))
     names = sorted({name for leaves, name in blocks if len(leaves) > 1})
-    joined = _quotient(tree, [leaves for leaves, _ in blocks])
-    if joined is None or not 1 <= len(names) <= 2:
+    if not 1 <= len(names) <= 2:
         return None
+    joined = _quotient(tree, [leaves for leaves, _ in blocks])
     runs = [(size, len(list(run))) for size, run in groupby(len(leaves) for leaves, _ in blocks)]
     sizes = ", ".join(f"{count} of {size}" for size, count in runs)
     return f"blocks ({sizes}), each {' or '.join(names)}; joined: {_named(joined) or joined.to_text()}"
 
 
-def _groups(kind: str, count: int, terms: int) -> list[tuple[int, ...]] | None:
-    if kind == "interleaved lanes":
-        return [tuple(range(lane, terms, count)) for lane in range(count)]
-    if terms % count:
-        return None
-    size = terms // count
-    return [tuple(range(first, first + size)) for first in range(0, terms, size)]
-
-
-def _subtrees(tree: Tree) -> dict[tuple[int, ...], list[int]]:
-    """Return the steps of every subtree, by its leaves in ascending order."""
-    subtrees: dict[tuple[int, ...], list[int]] = {}
+def _subtrees(tree: Tree) -> dict[Leaves, Steps]:
+    """Return the steps of every subtree, by its leaves."""
+    subtrees: dict[Leaves, Steps] = {}
 
     def added(steps: Steps) -> Steps:
         subtrees[tuple(sorted(step for step in steps if step >= 0))] = steps
@@ -328,17 +325,16 @@ def _relabelled(steps: Sequence[int], leaves: Sequence[int]) -> Tree:
     return Tree.explicit([number.get(step, step) for step in steps])
 
 
-def _quotient(tree: Tree, groups: Sequence[tuple[int, ...]]) -> Tree | None:
-    """Return the tree whose leaves are whole groups; None if a group is no subtree."""
-    number = {frozenset(group): k for k, group in enumerate(groups)}
+def _quotient(tree: Tree, groups: Sequence[Leaves]) -> Tree:
+    """Return the tree whose leaves are these groups, which are subtrees and have all leaves."""
+    number = {group: k for k, group in enumerate(groups)}
 
-    def named(leaves: frozenset[int], steps: Steps | None) -> tuple[frozenset[int], Steps | None]:
+    def named(leaves: Leaves, steps: Steps) -> tuple[Leaves, Steps]:
         return leaves, [number[leaves]] if leaves in number else steps
 
-    def node(children: list[tuple[frozenset[int], Steps | None]]) -> tuple[frozenset[int], Steps | None]:
-        parts = [steps for _, steps in children if steps is not None]
-        leaves = frozenset(leaf for own, _ in children for leaf in own)
-        return named(leaves, _joined(parts) if len(parts) == len(children) else None)
+    def node(children: list[tuple[Leaves, Steps]]) -> tuple[Leaves, Steps]:
+        leaves = sorted(leaf for own, _ in children for leaf in own)
+        return named(tuple(leaves), _joined([steps for _, steps in children]))
 
-    _, steps = tree.folded(lambda leaf: named(frozenset((leaf,)), None), node)
-    return Tree.explicit(steps).canonical() if steps is not None else None
+    _, steps = tree.folded(lambda leaf: named((leaf,), [leaf]), node)
+    return Tree.explicit(steps).canonical()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
-from itertools import combinations
 from math import prod
 from typing import Any, Literal, TypeAlias
 
@@ -18,7 +17,6 @@ from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.oracle.trees import LeafCountError, Tree, TreeError
 from tessera_conformance.probe.calls import Box, CannotProbe, Subject, box_for, samples
 from tessera_conformance.probe.node_arithmetic import (
-    ACCUMULATORS_TRIED,
     Arithmetic,
     Group,
     Masks,
@@ -30,7 +28,6 @@ from tessera_conformance.probe.node_arithmetic import (
     masks_for,
     mismatches,
     observe,
-    replays,
     require_same,
 )
 from tessera_conformance.probe.reveal import NotATree, first_wrong_pair, pattern, reveal, reveal_exact_nodes
@@ -139,42 +136,30 @@ def order_departure(masks: Masks, declared: Tree) -> Departure | None:
 
 
 def arithmetic_departures(box: Box, declared: Declaration, observed: Observed) -> list[Departure]:
-    """Return the fields of the declared arithmetic that do not replay the observed results in the right order.
-
-    Every change of a single field is tried, then of two; the first that replays everything names the differing fields.
-    """
-    wrong = mismatches(box, declared.tree, declared.arithmetic, observed)
-    if not wrong:
+    """Return the fields in which the nearest arithmetic that replays the results differs from the declared one."""
+    missed = mismatches(box, declared.tree, declared.arithmetic, observed)
+    if not missed:
         return []
-    row = min(wrong)
+    row = min(missed)
     witness = {
         "inputs": inputs_json(*observed.rows[row]),
-        "declared": hexadecimal(wrong[row], box),
+        "declared": hexadecimal(missed[row], box),
         "found": hexadecimal(observed.words[row], box),
     }
-    for changes in _changes(box, declared.arithmetic, observed):
-        model = declared.arithmetic.but(**changes)
-        if replays(box, declared.tree, model, observed):
-            return [
-                Departure(FIELDS[field], _sentence(field, getattr(declared.arithmetic, field), value), witness)
-                for field, value in changes.items()
-            ]
-    rows = f"{len(wrong)} of {len(observed.rows)} rows of random terms"
-    statement = f"{rows} give other bits than the declared order and arithmetic, and no arithmetic tried explains them"
+    stated = vars(declared.arithmetic)
+    try:
+        found = identify(box, declared.tree.without_start().canonical(), observed)
+        models = [vars(model) for model in (found.model, *found.alike)]
+    except NotATree:
+        models = [stated]
+    changes = [{name: model[name] for name in FIELDS if model[name] != stated[name]} for model in models]
+    nearest = min(changes, key=len)
+    if nearest:
+        sentences = {name: _sentence(name, stated[name], value) for name, value in nearest.items()}
+        return [Departure(FIELDS[name], sentence, witness) for name, sentence in sentences.items()]
+    rows = f"{len(missed)} of {len(observed.rows)} rows of random terms give other bits"
+    statement = f"{rows} than the declared order and arithmetic, and no arithmetic tried explains them"
     return [Departure("arithmetic", statement, witness)]
-
-
-def _changes(box: Box, model: NodeArithmetic, observed: Observed) -> list[dict[str, Any]]:
-    """Return changes of one field of an arithmetic, then of two."""
-    values: dict[str, Sequence[Any]] = {
-        "product": ("rounded", "fused") if box.has_products else (),
-        "accumulator": ACCUMULATORS_TRIED,
-        "rounding": ("nearest_even", "toward_zero", "nearest_away", "up", "down"),
-        "alignment_bits": (observed.alignment_bits,),
-        "subnormals": ("kept", "flushed"),
-    }
-    single = [{name: value} for name in values for value in values[name] if value != getattr(model, name)]
-    return single + [one | other for one, other in combinations(single, 2) if not one.keys() & other.keys()]
 
 
 def probe_departures(box: Box, declared: Declaration, observed: Observed) -> list[Departure]:
