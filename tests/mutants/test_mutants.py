@@ -68,6 +68,12 @@ def made(text: str) -> set[tuple[str, str, str]]:
         ("a.clear()", {("statement removed", "a.clear()", "pass")}),
         ("a.size = b", {("statement removed", "a.size = b", "pass")}),
         ("c = a", set()),
+        ("return {a: a, b: b}", {("member 0", "a", "b"), ("member 1", "b", "a")}),
+        ("return {a: b, b: b}", set()),
+        (
+            "match a:\n    case str():\n        return b\n    case [c]:\n        return c",
+            {("member 1", "case [c]:\n    return c", "case [c]:\n    return b")},
+        ),
     ],
 )
 def test_a_rule_makes_its_change(body: str, expected: set[tuple[str, str, str]]) -> None:
@@ -125,6 +131,7 @@ MODULE = '''
 """Breaks RT-04.1-16 and LANG-15-05 where it is changed."""
 
 from functools import cache, wraps
+from types import MappingProxyType
 
 TABLE = {}
 
@@ -165,6 +172,28 @@ def adder(by):
 
 
 add_three = adder(3)
+
+UNITS = MappingProxyType({"thin": 1, "thick": 2, "fat": 2})
+
+
+def width(unit):
+    return UNITS[unit]
+
+
+class Lid(Box):
+    colour = "red"
+
+    @property
+    def weight(self):
+        return 1
+
+
+class Floor(Box):
+    colour = "red"
+
+    @property
+    def weight(self):
+        return self.size
 '''
 
 
@@ -197,7 +226,7 @@ def in_a_child(act: Callable[[], bool]) -> bool:
 def test_a_mutant_says_where_it_is(package: ModuleType) -> None:
     actual = mutant("Box.half/operator")
     assert (actual.package, actual.module) == ("part", "mutable.part.things")
-    assert actual.description == "line 30: 'self.size / 2' becomes 'self.size * 2'"
+    assert actual.description == "line 31: 'self.size / 2' becomes 'self.size * 2'"
     assert actual.clauses == {"RT-04.1-16", "LANG-15-05"}
 
 
@@ -240,6 +269,23 @@ def test_a_method_behind_a_descriptor_is_changed(package: ModuleType) -> None:
 def test_a_closure_that_exists_is_changed(package: ModuleType) -> None:
     change = mutant("adder")
     assert in_a_child(lambda: install(change) and package.add_three(1) == -2)
+
+
+def test_one_member_of_a_family_becomes_its_neighbour(package: ModuleType) -> None:
+    """An entry of a table, and what a class defines as its siblings do; members that are equal are left alone."""
+    members = [mutant for mutant in mutants_of("mutable", ["part"]) if mutant.change.rule == "member"]
+    assert [mutant.name.partition("things.")[2] for mutant in members] == [
+        "UNITS/member/0",
+        "UNITS/member/2",
+        "Lid.weight/member/0",
+        "Floor.weight/member/0",
+    ]
+    table, weight = members[0], members[2]
+    assert table.description == "line 47: \"UNITS['thin']\" becomes \"UNITS['thick']\""
+    assert [line for _, line in table.reached] == [51]
+    assert [line for _, line in weight.reached] == [59]
+    assert in_a_child(lambda: install(table) and [*map(package.width, package.UNITS)] == [2, 2, 2])
+    assert in_a_child(lambda: install(weight) and package.Lid(7).weight == 7)
 
 
 def test_a_frozen_function_is_changed(package: ModuleType) -> None:

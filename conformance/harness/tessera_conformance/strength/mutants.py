@@ -19,7 +19,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -95,17 +95,30 @@ def changes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Change]:
     mutations = []
     for place, node in enumerate(_walk(function)):
         for rule, rewrite in _fitting(node):
-            before, after = ast.unparse(node), ast.unparse(ast.fix_missing_locations(rewrite(deepcopy(node))))
+            rewritten = ast.fix_missing_locations(rewrite(deepcopy(node)))
+            before, after = (ast.unparse(_part(whole, rule)) for whole in (node, rewritten))
             line = getattr(node, "lineno", function.lineno)
             if before != after:
-                branch = {"branch dropped": "body", "else dropped": "orelse"}.get(rule)
-                reached = line if branch is None else _first_line_of(getattr(node, branch))
-                mutations.append(Change(rule, place, line, before, after, reached))
+                mutations.append(Change(rule, place, line, before, after, _reached(node, rule, line)))
     return mutations
 
 
-def _first_line_of(branch: list[ast.stmt] | ast.expr) -> int:
-    return (branch[0] if isinstance(branch, list) else branch).lineno
+def _part(node: Any, rule: str) -> Any:
+    """Return the member of a node that a rule changes, or the whole node."""
+    word, _, number = rule.partition(" ")
+    if word != "member":
+        return node
+    return (node.values if isinstance(node, ast.Dict) else node.cases)[int(number)]
+
+
+def _reached(node: Any, rule: str, line: int) -> int:
+    """Return the line of the branch or member that a rule changes, or of the node itself."""
+    branches = {"branch dropped": "body", "else dropped": "orelse"}
+    part = getattr(node, branches[rule]) if rule in branches else _part(node, rule)
+    if isinstance(part, ast.match_case):
+        part = part.body
+    first: int = getattr(part[0] if isinstance(part, list) else part, "lineno", line)
+    return first
 
 
 def changed(function: ast.FunctionDef | ast.AsyncFunctionDef, change: Change) -> None:
@@ -145,12 +158,12 @@ def _inner(node: ast.AST) -> list[ast.AST]:
     return list(ast.iter_child_nodes(node))
 
 
-def _without_docstring(body: list[ast.stmt]) -> list[ast.AST]:
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     first = body[0]
     has_one = (
         isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
     )
-    return list(body[1:] if has_one else body)
+    return body[1:] if has_one else body
 
 
 def _fitting(node: ast.AST) -> Iterator[tuple[str, Rewrite]]:
@@ -176,11 +189,39 @@ def _fitting(node: ast.AST) -> Iterator[tuple[str, Rewrite]]:
             yield "argument order", _with(args=[second, first, *rest])
         case ast.Expr(value=ast.Call() | ast.Await()):
             yield "statement removed", lambda copy: ast.Pass()
+        case ast.Dict(values=[_, _, *_] as members):
+            for number, neighbour in enumerate(_neighbours(members)):
+                yield f"member {number}", _with_member("values", number, neighbour)
+        case ast.Match(cases=[_, _, *_] as arms):
+            for number, neighbour in enumerate(_neighbours(arms)):
+                if _bound(neighbour.pattern) <= _bound(arms[number].pattern):
+                    arm = ast.match_case(arms[number].pattern, arms[number].guard, neighbour.body)
+                    yield f"member {number}", _with_member("cases", number, arm)
         # dropping the binding of a name only makes the code crash
         case ast.Assign(targets=targets) if all(isinstance(it, ast.Attribute | ast.Subscript) for it in targets):
             yield "statement removed", lambda copy: ast.Pass()
     if isinstance(node, ast.AugAssign):
         yield "statement removed", lambda copy: ast.Pass()
+
+
+def _neighbours(members: Sequence[Any]) -> Sequence[Any]:
+    """Return the member after each, and the first after the last."""
+    return [*members[1:], *members[:1]]
+
+
+def _bound(pattern: ast.pattern) -> set[str]:
+    """Return the names that a pattern binds."""
+    return {node.name for node in ast.walk(pattern) if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name}
+
+
+def _with_member(family: str, number: int, member: ast.AST) -> Rewrite:
+    """Return the rewrite that replaces one member of a node."""
+
+    def rewrite(copy: ast.AST) -> ast.AST:
+        getattr(copy, family)[number] = deepcopy(member)
+        return copy
+
+    return rewrite
 
 
 def _has_an_order(called: ast.expr, *arguments: ast.expr) -> bool:
@@ -203,7 +244,8 @@ def _with(**fields: Any) -> Rewrite:
 # The places of a package that can be changed, a sample of them, and the change made in the running process.
 #
 # A function is changed by replacing its code, wherever the function is referenced: by name, in a table, behind a
-# decorator, in an existing closure. Values computed at import, such as tables and default values, stay as they are.
+# decorator, in an existing closure. Tables and classes are changed in the object itself. Other values computed at
+# import, such as default values, stay as they are.
 
 
 CLAUSE = re.compile(r"\b(?:RT|LANG|COLL|HIO|WSP)-[0-9A-Z.]+-[0-9]+\b")
@@ -214,8 +256,30 @@ Line = tuple[str, int]
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """One member of a table or of a class, and the member of its neighbour that replaces it."""
+
+    owner: Any
+    key: Any
+    substitute: Any
+    reached: Sequence[Line]
+
+    def shows(self) -> bool:
+        """Return True if a case could see the exchange: the members differ, and a line uses them."""
+        member = vars(self.owner)[self.key] if isinstance(self.owner, type) else self.owner[self.key]
+        return repr(member) != repr(self.substitute) and bool(self.reached)
+
+    def make(self) -> None:
+        """Replace the member in this process, for good, in the very object that others refer to."""
+        if isinstance(self.owner, type):
+            setattr(self.owner, self.key, self.substitute)
+        else:
+            self.owner[self.key] = self.substitute
+
+
+@dataclass(frozen=True)
 class Mutant:
-    """One change of one function."""
+    """One change of one function, table or class."""
 
     name: str
     module: str
@@ -224,11 +288,13 @@ class Mutant:
     change: Change
     clauses: frozenset[str] = field(repr=False)
     """The clauses that the module names."""
+    exchange: Exchange | None = field(default=None, repr=False, compare=False)
+    """The member to replace, where the change is of a table or a class and not of code."""
 
     @property
-    def reached(self) -> Line:
-        """Return the line that a case must execute to distinguish it from the control."""
-        return self.function[0], self.change.reached
+    def reached(self) -> Sequence[Line]:
+        """The lines of which a case must execute one to distinguish it from the control."""
+        return self.exchange.reached if self.exchange else [(self.function[0], self.change.reached)]
 
     @property
     def description(self) -> str:
@@ -242,10 +308,15 @@ def mutants_of(package: str, parts: Sequence[str]) -> list[Mutant]:
 
     Raises `ValueError`: no package of this name is in it.
     """
+    modules = [(name, part) for part in parts for name in _modules(f"{package}.{part}")]
+    uses = _uses(package)
     mutants: list[Mutant] = []
-    for part in parts:
-        for name in _modules(f"{package}.{part}"):
-            mutants += _of_module(name, part)
+    for name, part in modules:
+        path = sys.modules[name].__file__
+        if path is not None:
+            text = Path(path).read_text(encoding="utf-8")
+            module = _Module(name, part, path, ast.parse(text), frozenset(CLAUSE.findall(text)))
+            mutants += [*_code_mutants(module), *_member_mutants(module, uses)]
     return mutants
 
 
@@ -272,17 +343,85 @@ def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
     return sorted(sorted(mutants, key=digest)[:count], key=lambda mutant: mutant.name)
 
 
-def _of_module(name: str, package: str) -> Iterator[Mutant]:
-    path = sys.modules[name].__file__
-    if path is None:
-        return
-    text = Path(path).read_text(encoding="utf-8")
-    clauses = frozenset(CLAUSE.findall(text))
-    for qualified, function in _functions(ast.parse(text)):
-        key = path, qualified, _first_line(function)
+@dataclass(frozen=True)
+class _Module:
+    name: str
+    package: str
+    path: str
+    tree: ast.Module
+    clauses: frozenset[str]
+
+    def mutant(self, holder: str, line: int, change: Change, exchange: Exchange | None = None) -> Mutant:
+        place = f"{self.name.partition('.')[2]}.{holder}/{change.rule.replace(' ', '-')}/{change.place}"
+        return Mutant(place, self.name, self.package, (self.path, holder, line), change, self.clauses, exchange)
+
+
+def _code_mutants(module: _Module) -> Iterator[Mutant]:
+    for qualified, function in _functions(module.tree):
         for change in changes(function):
-            place = f"{name.partition('.')[2]}.{qualified}/{change.rule.replace(' ', '-')}/{change.place}"
-            yield Mutant(place, name, package, key, change, clauses)
+            yield module.mutant(qualified, _first_line(function), change)
+
+
+def _member_mutants(module: _Module, uses: Mapping[str, Sequence[Line]]) -> Iterator[Mutant]:
+    """Yield the changes of one member of a family: an entry of a table, or what a class defines as its siblings do."""
+    live = vars(sys.modules[module.name])
+    siblings: dict[tuple[type, str], list[tuple[str, ast.stmt]]] = {}
+    for statement in module.tree.body:
+        name = _defined(statement)
+        table = _entries_of(live.get(name))
+        for number, (key, neighbour) in enumerate(zip(table, _neighbours([*table]), strict=True)):
+            exchange = Exchange(table, key, table[neighbour], uses.get(name, ()))
+            change = Change("member", number, statement.lineno, f"{name}[{key!r}]", f"{name}[{neighbour!r}]", 0)
+            if exchange.shows():
+                yield module.mutant(name, statement.lineno, change, exchange)
+        if isinstance(statement, ast.ClassDef):
+            cls = live[statement.name]
+            for inner in statement.body:
+                # the default of a field has no effect after import
+                if not _defined(inner).startswith("__") and not (
+                    is_dataclass(cls) and isinstance(inner, ast.AnnAssign)
+                ):
+                    siblings.setdefault((cls.__base__, _defined(inner)), []).append((statement.name, inner))
+    for (_, name), members in siblings.items():
+        for (victim, inner), (neighbour, _) in zip(members, _neighbours(members), strict=True):
+            reached = uses.get(name, ())
+            if isinstance(inner, ast.FunctionDef):
+                reached = [(module.path, first.lineno) for first in _without_docstring(inner.body)[:1]]
+            exchange = Exchange(live[victim], name, vars(live[neighbour])[name], reached)
+            change = Change("member", 0, inner.lineno, f"{victim}.{name}", f"{neighbour}.{name}", 0)
+            if exchange.shows():
+                yield module.mutant(f"{victim}.{name}", inner.lineno, change, exchange)
+
+
+def _defined(statement: ast.stmt) -> str:
+    """Return the name that a statement of a module or class binds to a value or a function, or `__none__`."""
+    match statement:
+        case ast.FunctionDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+            return name
+    return "__none__"
+
+
+def _entries_of(table: object) -> dict[Any, Any]:
+    """Return a table, or the one behind a read-only view; an empty one where the object is neither."""
+    if isinstance(table, types.MappingProxyType):
+        (table,) = gc.get_referents(table)
+    return table if type(table) is dict else {}
+
+
+def _uses(package: str) -> Mapping[str, Sequence[Line]]:
+    """Return the lines of the package's functions that use each name, as a name or as an attribute."""
+    uses: dict[str, list[Line]] = {}
+    for name, module in sorted(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if path is not None and name.partition(".")[0] == package:
+            for _, function in _functions(ast.parse(Path(path).read_text(encoding="utf-8"))):
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Name | ast.Attribute):
+                        used = node.id if isinstance(node, ast.Name) else node.attr
+                        uses.setdefault(used, []).append((path, node.lineno))
+    return uses
 
 
 def _functions(tree: ast.AST, above: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
@@ -305,6 +444,9 @@ def code_key(code: types.CodeType) -> CodeKey:
 
 def install(mutant: Mutant) -> bool:
     """Change the function in this process, for good; False where it cannot be, since nothing holds it."""
+    if mutant.exchange is not None:
+        mutant.exchange.make()
+        return True
     path, qualified, line = mutant.function
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
     function = next(
@@ -469,7 +611,8 @@ class Trials:
     def _in_order(self, mutant: Mutant) -> list[int]:
         """Return the cases that execute its line: near ones first, then quick ones, at most `most` of each kind."""
         seconds = self.executions.seconds
-        executing = sorted(self.executions.cases.get(mutant.reached, ()), key=lambda place: (seconds[place], place))
+        reaching = {place for line in mutant.reached for place in self.executions.cases.get(line, ())}
+        executing = sorted(reaching, key=lambda place: (seconds[place], place))
         near = [place for place in executing if self._is_near(mutant, place)]
         others = [place for place in executing if not self._is_near(mutant, place)]
         caught = [place for place in executing if self.items[place].stash[CASE].id == self.known.get(mutant.name)]
@@ -694,7 +837,7 @@ def judge_mutants(
     def control() -> Adapter:
         return load_adapter(arguments.control)
 
-    executed = executions(suite.items, registry, control, {mutant.reached for mutant in chosen}, jobs)
+    executed = executions(suite.items, registry, control, {line for mutant in chosen for line in mutant.reached}, jobs)
     trials = Trials(suite.items, registry, control, executed, arguments.most, killers)
     output = Path(os.devnull) if arguments.output is None else arguments.output / "mutants.jsonl"
     output.parent.mkdir(parents=True, exist_ok=True)
