@@ -98,6 +98,22 @@ def test_each_fate_is_told_and_fails_the_run(tmp_path: Path) -> None:
     assert (done.returncode, fates) == (1, {"Killed": "killed", **FATES})
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def broken(:", "own.py: it cannot be imported: SyntaxError: invalid syntax (own.py, line 1); run `python "),
+        ("import cellar", "own.py: it cannot be imported: ModuleNotFoundError: No module named 'cellar'; run `python "),
+        ("", ": no file *.py there declares violators\n"),
+    ],
+)
+def test_a_bad_folder_of_violators_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, expected: str
+) -> None:
+    (tmp_path / "own.py").write_text(text)
+    assert main(["strength", "--violators", str(tmp_path)]) == 2
+    assert expected in capsys.readouterr().err
+
+
 def test_a_violator_of_what_the_control_does_not_claim_is_not_judged(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from unittest import mock
 from tessera_conformance import chapters
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.cases import chapter_files
+from tessera_conformance.terminal import error_text
 from tessera_conformance.transports import Transport
 
 # The values that modules of the chapters declare: violators in folders `violators`, variants in `variants`.
@@ -53,7 +54,7 @@ def load_declared(kind: type[Found], folder: str, mark: str, directory: Path | N
 
     A class has its value under the attribute `mark`. Names of chapters' values are like `runtime/streams.null_stream`.
 
-    Raises `ValueError`: two share a name.
+    Raises `ValueError`: two share a name, a file cannot be imported, or the directory has none.
     """
     if directory is None:
         packages = {name: f"{chapters.__name__}.{name.replace('/', '.')}.{folder}" for name in chapter_files(folder)}
@@ -65,12 +66,18 @@ def load_declared(kind: type[Found], folder: str, mark: str, directory: Path | N
     violations: dict[str, Found] = {}
     for prefix, package in declared:
         for path in sorted(Path(package.__path__[0]).glob("*.py")):
-            module = importlib.import_module(f"{package.__name__}.{path.stem}")
+            try:
+                module = importlib.import_module(f"{package.__name__}.{path.stem}")
+            except Exception as error:
+                problem = f"it cannot be imported: {type(error).__name__}: {error}"
+                raise ValueError(error_text(str(path), problem, do=f"run `python {path}` until it works")) from error
             for own, entry in _declared_in(module, kind, mark):
                 name = f"{prefix}{path.stem}.{own}"
                 if name in violations:
                     raise ValueError(f"{path.name}: two {folder} are called {own}")
                 violations[name] = replace(entry, name=name)
+    if directory is not None and not violations:
+        raise ValueError(error_text(str(directory), f"no file *.py there declares {folder}"))
     return list(violations.values())
 
 
