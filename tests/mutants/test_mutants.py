@@ -284,6 +284,7 @@ def test_one_member_of_a_family_becomes_its_neighbour(package: ModuleType) -> No
     assert table.description == "line 47: \"UNITS['thin']\" becomes \"UNITS['thick']\""
     assert [line for _, line in table.reached] == [51]
     assert [line for _, line in weight.reached] == [59]
+    assert [member.exchange and member.exchange.word for member in members] == ["thin", "fat", "lid", "floor"]
     assert in_a_child(lambda: install(table) and [*map(package.width, package.UNITS)] == [2, 2, 2])
     assert in_a_child(lambda: install(weight) and package.Lid(7).weight == 7)
 
