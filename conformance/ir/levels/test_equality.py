@@ -12,6 +12,7 @@ from tessera_conformance.dsl import parameters_of, returning, tensor_of
 from tessera_conformance.marks import clause, feature, level, title
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import recognize_overflow
 
 pytestmark = level("strict")
 
@@ -48,6 +49,8 @@ def test_a_level_gives_the_bits_of_graph_ir(impl, check, program, at, target, tu
     expected = program.expected
     if expected is None:
         observed = impl.language.execute(source=program.source, function="f", inputs=program.inputs)
+        if all(value.dtype.startswith("int") for value in program.inputs.values()):
+            recognize_overflow(check, observed)
         expected = check.returns(observed)["outputs"]
     actual = results_at(impl, check, program.source, at, target, program.schedule(turn), **program.inputs)
     check.equal(len(actual), len(expected), "the number of results")

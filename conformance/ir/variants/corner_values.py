@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tessera_conformance.strength import altered, varies
+from tessera_conformance.strength import Around, altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.graph import elementwise as casts
 from tessera_reference.graph import reductions
 from tessera_reference.numerics import reductions as arrays
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import DTYPES, DType
+from tessera_reference.numerics.formats import DTYPES, DType, NumericsFailure
 from tessera_reference.numerics.rounding import Overflow, cast
 from tessera_reference.numerics.trees import fold
 
@@ -83,6 +83,39 @@ WIDE = altered(
     (reductions.ArgMax, "compute", staticmethod(_wide)),
     (reductions.ArgMax, "result_dtype", DTYPES["int64"]),
     name="wide_places",
+)
+
+
+class IntegerOverflow(NumericsFailure):
+    """An integer that its type lacks."""
+
+
+def _checked(exact: Callable[..., Any]) -> Around:
+    """An operator that refuses integers of which the exact result is another."""
+
+    def change(operator: Callable[..., Array]) -> Any:
+        def compute(*operands: Array) -> Array:
+            result = operator(*operands)
+            if result.dtype.kind == "int":
+                wide = exact(*(np.asarray(operand.values, object) for operand in operands))
+                if (wide != np.asarray(result.values, object)).any():
+                    raise IntegerOverflow("an integer overflows")
+            return result
+
+        return staticmethod(compute)
+
+    return Around(change)
+
+
+OVERFLOW_REFUSED = altered(
+    "AMB-LANG-90",
+    "refuses integers that overflow",
+    ("ir/elementwise/*", "ir/levels/*", "ir/control-flow/*", "ir/drawn/*", "ir/precedence/*", "ir/expressions/*"),
+    ReferenceAdapter,
+    (casts.Add, "compute", _checked(lambda a, b: a + b)),
+    (casts.Subtract, "compute", _checked(lambda a, b: a - b)),
+    (casts.Multiply, "compute", _checked(lambda a, b: a * b)),
+    name="overflow_refused",
 )
 
 

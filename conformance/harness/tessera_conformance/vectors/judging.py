@@ -49,6 +49,15 @@ NAN_UNORDERED = "a comparison with NaN is false, so that the order of comparison
 NONFINITE = "overflow to infinity or NaN by default"
 NEAREST = "float to integer rounds to the nearest, to even in the middle"
 
+INTEGER_OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "add": exact.add,
+    "subtract": exact.subtract,
+    "multiply": exact.multiply,
+    "negate": exact.negate,
+    "abs": abs,
+}
+"""The operators whose results wrap in a type of integers."""
+
 Alternative = Callable[[Tensor, Mapping[str, Any]], Sequence[Value]]
 
 
@@ -85,6 +94,24 @@ def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, fr
     nearest = [min(max(value, Fraction(-128)), Fraction(127)) for value in wide if isinstance(value, Fraction)]
     follows = isinstance(actual, Tensor) and actual.dtype == "int8" and values_of(actual) == nearest
     check.reading("AMB-LANG-40", "int8 saturating", follows and nearest != values_of(frozen))
+
+
+def recognize_overflow(check: Check, observation: Any) -> None:
+    """End the case as another reading if a program whose integers overflow is refused while it runs.
+
+    Raises `OtherReading`: it is, with a diagnostic of category numerics.
+    """
+    refused = isinstance(observation, Rejected) and (observation.phase, observation.code) == ("execute", "numerics")
+    check.reading("AMB-LANG-90", "integer overflow is an error", refused)
+
+
+def overflows(vector: Vector) -> bool:
+    """Return True if exact arithmetic on the integers of a vector has another result than the frozen one."""
+    operands, name = _inputs(vector), _name(vector)
+    if name not in INTEGER_OPERATIONS or not isinstance(exact.FORMATS.get(operands[0].dtype), IntegerFormat):
+        return False
+    columns = elementwise.paired(*operands)[1] if len(operands) == 2 else [(value,) for value in values_of(operands[0])]
+    return [INTEGER_OPERATIONS[name](*column) for column in columns] != values_of(vector.expected[0])
 
 
 def recognize_wide_indices(check: Check, actual: Any, frozen: Tensor) -> None:
@@ -625,6 +652,8 @@ def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
         again = call(**{**vector.call.params, "source": wide}, **level)
         if isinstance(again, Returned):
             recognize_wide_indices(check, again.value["outputs"][0], vector.expected[0])
+    if isinstance(observation, Rejected) and overflows(vector):
+        recognize_overflow(check, observation)
     value = check.returns(observation)
     outputs = outputs_of(vector.call.method, vector.call.params, value)
     check.equal(len(outputs), len(vector.expected), "the number of results")
