@@ -7,7 +7,14 @@ import itertools
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, evaluate, graph_of, value_of, verified_twins
+from tessera_conformance.chapters.ir.kit.programs import (
+    SYNTAX,
+    evaluate,
+    graph_of,
+    takes_in_funcs,
+    value_of,
+    verified_twins,
+)
 from tessera_conformance.dsl import func, integers, kernel, module, program, tensor_of
 from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Fault, Rejected, Returned
@@ -201,6 +208,8 @@ FORMS = {
 )
 def test_a_type_of_each_form_is_accepted(impl, check, type_):
     """Each form is the type of a parameter of a func and a kernel, behind an alias, and in a fn type (AMB-RT-52)."""
+    for form in (type_, f"fn({type_}) -> {type_}"):
+        takes_in_funcs(impl, check, form)
     source = module(
         f"  type t = {type_};",
         func(parameters=f"a: {type_}, b: t, c: fn({type_}) -> t"),
@@ -238,12 +247,14 @@ def handing(given, expected):
 
 def one_type(impl, check, one, other):
     """Either may stand for the other."""
+    takes_in_funcs(impl, check, one)
     for given, expected in ((one, other), (other, one)):
         check.accepts(impl.language.verify(source=handing(given, expected)), f"{given} is {expected}")
 
 
 def two_types(impl, check, one, other):
     """Neither may stand for the other."""
+    takes_in_funcs(impl, check, one)
     for given, expected in ((one, other), (other, one)):
         check.accepts(impl.language.verify(source=handing(given, given)))
         observation = impl.language.verify(source=handing(given, expected))
@@ -255,6 +266,7 @@ def two_types(impl, check, one, other):
 @pytest.mark.parametrize("other", ["private", "local", "constant", "generic", "host", "Shared", "shared1"])
 def test_a_memref_is_shared_or_global(impl, check, space, other):
     """The two are accepted; every other address space is refused (AMB-LANG-35)."""
+    takes_in_funcs(impl, check, f"memref<4xfp32>[addrspace={space}]")
     for form in ("func f(a: memref<4xfp32>[addrspace={}]) {{ }}", "type t = fn(memref<4xfp32>[addrspace={}]) -> bool;"):
         verified_twins(impl, check, module(form.format(space)), module(form.format(other)), ("types", "syntax", "tile"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.programs import returns, value_of, verified_twins
+from tessera_conformance.chapters.ir.kit.programs import returns, takes_in_funcs, value_of, verified_twins
 from tessera_conformance.dsl import func, integers, kernel, module, tensor_of
 from tessera_conformance.marks import clause, title
 from tessera_conformance.protocol import Rejected
@@ -53,6 +53,7 @@ BY_NAME = "A function is passed by the name of the parameter (AMB-LANG-14)"
 )
 def test_a_function_is_held_passed_and_called(impl, check, statements, value):
     """`twice` doubles, `next` adds one, `apply` calls what it is given twice; x is 5."""
+    takes_in_funcs(impl, check, UNARY)
     source = module(f"  type unary = {UNARY};", *FUNCTIONS, func(*statements, parameters="x: int32"))
     check.bits(value_of(impl, check, source, **integers(x=5)), tensor_of("int32", value))
 
@@ -61,6 +62,7 @@ def test_a_function_is_held_passed_and_called(impl, check, statements, value):
 @pytest.mark.parametrize(("x", "value"), [(3, 4), (4, 8)])
 def test_which_function_is_called_may_show_only_when_it_runs(impl, check, x, value):
     """A branch assigns the variable: above 3 it is `twice`, else `next`."""
+    takes_in_funcs(impl, check, UNARY)
     statements = [f"let g: {UNARY} = next;", "if (x > 3) { g = twice; }", "return g(x);"]
     check.bits(value_of(impl, check, program_of(*statements), **integers(x=x)), tensor_of("int32", value))
 
@@ -68,6 +70,7 @@ def test_which_function_is_called_may_show_only_when_it_runs(impl, check, x, val
 @clause("LANG-02.3-51", "LANG-02-08")
 def test_a_loop_carries_a_function(impl, check):
     """The first turn adds one, the others double (AMB-LANG-29)."""
+    takes_in_funcs(impl, check, UNARY)
     statements = [f"let g: {UNARY} = next;", "for (i in 0:3) { x = g(x); g = twice; }", "return x;"]
     check.bits(value_of(impl, check, program_of(*statements), **integers(x=5)), tensor_of("int32", 24))
 
@@ -75,6 +78,7 @@ def test_a_loop_carries_a_function(impl, check):
 @clause("LANG-02.3-51")
 def test_a_function_of_tensors_is_a_value(impl, check):
     """A product or a sum of matrices, whichever is passed."""
+    takes_in_funcs(impl, check, UNARY)
     matrix = "tensor<2x2xint32>"
     binary = f"fn({matrix}, {matrix}) -> {matrix}"
     pair = f"A: {matrix}, B: {matrix}"
@@ -110,6 +114,7 @@ def test_a_function_of_tensors_is_a_value(impl, check):
 )  # fmt: skip
 def test_a_function_value_has_its_type(impl, check, legal, illegal):
     """A value of another type is none, a call has the arguments of the type, and a variable needs a value first."""
+    takes_in_funcs(impl, check, UNARY)
     first, second = (module(*FUNCTIONS, func(body, parameters="x: int32")) for body in (legal, illegal))
     verified_twins(impl, check, first, second, ("types", "numerics"))
 
@@ -118,6 +123,7 @@ def test_a_function_value_has_its_type(impl, check, legal, illegal):
 @pytest.mark.parametrize("illegal", ["f", "k", "nowhere"], ids=["itself", "kernel", "unknown"])
 def test_what_is_no_callable_function_is_no_value(impl, check, illegal):
     """A function that refers to itself, a kernel, and a name that nothing declares."""
+    takes_in_funcs(impl, check, UNARY)
     sources = [
         module(*FUNCTIONS, kernel("", parameters="x: int32"),
                func(f"let g: {UNARY} = {name};", "return x;", parameters="x: int32", result="int32"))

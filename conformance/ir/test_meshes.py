@@ -2,7 +2,13 @@
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, graph_of, syntax_twins, verified_twins
+from tessera_conformance.chapters.ir.kit.programs import (
+    SYNTAX,
+    graph_of,
+    syntax_twins,
+    takes_in_funcs,
+    verified_twins,
+)
 from tessera_conformance.dsl import func, module, parameters_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected
@@ -120,6 +126,7 @@ def test_the_words_of_a_mesh_are_names_elsewhere(impl, check, name):
 )
 def test_a_mesh_type_has_axes_and_a_shape_in_graph_ir(impl, check, axes, shape):
     """The type of a parameter is lowered whole: the names of its axes and their extents, in order (AMB-RT-52)."""
+    takes_in_funcs(impl, check, f"mesh<axes=[{axes}], shape=[{shape}]>")
     parameter = f"M: mesh<axes=[{axes}], shape=[{shape}]>"
     graph = graph_of(impl, check, module(func("return x;", parameters=f"{parameter}, x: int32", result="int32")))
     actual = ["".join(text.split()).replace('"', "").removeprefix("!tessera.") for text in graph.arguments]

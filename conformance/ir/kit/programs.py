@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessera_conformance.check import Check
-from tessera_conformance.dsl import FIRST_STATEMENT, Values, returning, tensor_of
-from tessera_conformance.protocol import Observation
+from tessera_conformance.dsl import FIRST_STATEMENT, Values, func, kernel, module, returning, tensor_of
+from tessera_conformance.protocol import Observation, Rejected, Returned
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 
@@ -50,6 +50,15 @@ def syntax_twins(impl: Implementation, check: Check, legal: str, illegal: str) -
     """Check that the parser accepts one program and refuses its twin as outside the grammar."""
     check.accepts(impl.language.parse(source=legal))
     check.rejects(impl.language.parse(source=illegal), **SYNTAX)
+
+
+def takes_in_funcs(impl: Implementation, check: Check, type_: str) -> None:
+    """End the case as another reading if only kernels take parameters of a type (AMB-LANG-187)."""
+    in_func, in_kernel = (
+        impl.language.verify(source=module(declare(parameters=f"a: {type_}"))) for declare in (func, kernel)
+    )
+    refused = isinstance(in_func, Rejected) and in_func.code == "types" and isinstance(in_kernel, Returned)
+    check.reading("AMB-LANG-187", "refused outside kernels", refused)
 
 
 def verified_twins(

@@ -387,3 +387,23 @@ MARKED = reading(
     (statements.Statements, "_assign", assign_no_parameter),
     taken_for=("AMB-RT-17", "AMB-RT-19"),
 )
+
+RESOLVE = statements.Statements.resolve
+
+
+def resolve_in_func(block: Any, type_: Any) -> Any:
+    """Return the type of an annotation; refuse outside kernels what is neither a tensor nor a scalar."""
+    resolved = RESOLVE(block, type_)
+    if block.kernel or resolved is None or isinstance(resolved, Scalar | Tensor):
+        return resolved
+    block._refuse(f"{resolved} in a func", type_.span, "AMB-LANG-187")
+    return None
+
+
+KERNEL_TYPES = reading(
+    "types_of_kernels",
+    187,
+    "takes memrefs, fragments, meshes and functions in kernels alone",
+    (*PROGRAMS, "ir/function-values/*", "ir/meshes/*"),
+    (statements.Statements, "resolve", resolve_in_func),
+)
