@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +15,7 @@ from tessera_reference.collectives import compression, links, planner, queues, s
 from tessera_reference.collectives import selection as cost_model
 from tessera_reference.collectives import selection as thresholds
 from tessera_reference.collectives.schedules import Algorithm, Maker, Step
-from tessera_reference.collectives.selection import Autotuner, Measurement, Overrides, Row, Selection
+from tessera_reference.collectives.selection import Knobs, Limits, Measurement, Overrides, Row, Selection
 from tessera_reference.collectives.selection import Step as TunerStep
 from tessera_reference.runtime import collectives as runtime_collectives
 
@@ -239,13 +240,17 @@ ORDERS = [
 ]
 
 
-class MovingPins(Autotuner):
-    """Lets pinned knobs go once measurements are not stable any more."""
-
-    def observe(self, measurement: Measurement) -> TunerStep:
-        """The knobs after another measurement."""
-        self.pinned &= self._stable()
-        return super().observe(measurement)
+def moving_pins(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[TunerStep]:
+    """Return the knobs after each measurement; pinned ones move again once measurements are not stable any more."""
+    steps, window, pinned = selection.tune([], knobs, limits), deque[Measurement](maxlen=selection.WINDOW), False
+    for measurement in measurements:
+        pinned &= selection._stable(window)
+        window.append(measurement)
+        if not pinned:
+            before, knobs = knobs, selection._adapted(knobs, limits or Limits(), window)
+            pinned = knobs == before and selection._stable(window)
+        steps.append(TunerStep(knobs, pinned))
+    return steps
 
 
 PINS = altered(
@@ -253,6 +258,6 @@ PINS = altered(
     "moves pinned knobs again when measurements change",
     ("collectives/autotuner/*",),
     ReferenceAdapter,
-    (selection, "Autotuner", MovingPins),
+    (collectives, "tune", moving_pins),
     name="moving_pins",
 )

@@ -68,7 +68,7 @@ ADAPTATION = [
 
 # Pinning
 
-stable = at("collectives.selection.Autotuner._stable")
+stable = at("collectives.selection._stable")
 
 
 # Autotuning as a whole
@@ -89,9 +89,9 @@ VIOLATIONS = [
     percentiles("COLL-05.3-01", "least", "takes the least for the median",
         lambda usual, values, percent: min(values) if percent == 50 else usual(values, percent)),
     stable("COLL-05.3-03", "always_stable", "takes all measurements for stable",
-        lambda usual, self: len(self._window) == selection.WINDOW),
+        lambda usual, window: len(window) == selection.WINDOW),
     stable("COLL-05.3-03", "equal_alone", "pins after equal measurements alone",
-        lambda usual, self: len(self._window) == selection.WINDOW and len(set(self._window)) == 1),
+        lambda usual, window: len(window) == selection.WINDOW and len(set(window)) == 1),
     tuning("COLL-08-18", "nothing_tuned", "keeps the knobs as given",
         lambda usual, measurements, knobs, limits: [Step(knobs, True) for _ in usual(measurements, knobs, limits)]),
     tuning("COLL-08-18", "drifts", "depends on earlier runs", drifting),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -296,58 +296,54 @@ class Step:
     pinned: bool
 
 
-class Autotuner:
-    """Takes measurements one by one and moves the knobs towards their targets, until they are pinned."""
-
-    def __init__(self, knobs: Knobs, limits: Limits | None = None) -> None:
-        """Raises `Failure` with TESS_ERR_INVALID_VALUE for a knob out of its range."""
-        self.knobs, self.limits, self.pinned = knobs, limits or Limits(), False
-        self._window: deque[Measurement] = deque(maxlen=WINDOW)
-        require_within("tune", "chunk_bytes", knobs.chunk_bytes, *self.limits.chunk_bytes)
-        require_within("tune", "max_inflight", knobs.max_inflight, *self.limits.max_inflight)
-        require_within("tune", "pipeline_depth", knobs.pipeline_depth, *DEPTHS)
-        require_known("tune", "algo", knobs.algo, ("auto", *ALGORITHMS))
-        require_known("tune", "path", knobs.path, ("auto", *PATHS))
-        require_known("tune", "compress", knobs.compress, COMPRESSIONS)
-
-    def observe(self, measurement: Measurement) -> Step:
-        """The knobs after another measurement. Pinned knobs stay: a new tuner starts anew."""
-        self._window.append(measurement)
-        if not self.pinned:
-            before = self.knobs
-            self._adapt()
-            self.pinned = self.knobs == before and self._stable()
-        return Step(self.knobs, self.pinned)
-
-    def _measured(self) -> tuple[list[int], list[int]]:
-        """Return the latencies and the bandwidths."""
-        return [chunk.latency for chunk in self._window], [chunk.bandwidth for chunk in self._window]
-
-    def _adapt(self) -> None:
-        """Move each knob by one step.
-
-        Chunks follow the median latency; the chunks in flight bridge the ninetieth percentile, that of slow ones.
-        """
-        latencies, bandwidths = self._measured()
-        bandwidth = percentile(bandwidths, 50)
-        filling = SHARE * (bandwidth * percentile(latencies, 50) // PICOSECONDS)
-        least_power = 1 << max(0, filling - 1).bit_length()
-        chunk = _step(self.knobs.chunk_bytes, least_power, self.limits.chunk_bytes)
-        slow = bandwidth * percentile(latencies, 90)
-        inflight = _step(self.knobs.max_inflight, 1 + -(-slow // (PICOSECONDS * chunk)), self.limits.max_inflight)
-        self.knobs = replace(self.knobs, chunk_bytes=chunk, max_inflight=inflight)
-
-    def _stable(self) -> bool:
-        return len(self._window) == WINDOW and all(
-            STEADY * (percentile(values, 90) - percentile(values, 10)) <= percentile(values, 50)
-            for values in self._measured()
-        )
-
-
 def tune(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
-    """The knobs after each measurement. Raises `Failure` with TESS_ERR_INVALID_VALUE for knobs out of range."""
-    tuner = Autotuner(knobs, limits)
-    return [tuner.observe(measurement) for measurement in measurements]
+    """Return the knobs after each measurement, which move towards their targets until they are pinned.
+
+    Pinned knobs stay. Raises `Failure` with TESS_ERR_INVALID_VALUE for a knob out of its range.
+    """
+    limits = limits or Limits()
+    require_within("tune", "chunk_bytes", knobs.chunk_bytes, *limits.chunk_bytes)
+    require_within("tune", "max_inflight", knobs.max_inflight, *limits.max_inflight)
+    require_within("tune", "pipeline_depth", knobs.pipeline_depth, *DEPTHS)
+    require_known("tune", "algo", knobs.algo, ("auto", *ALGORITHMS))
+    require_known("tune", "path", knobs.path, ("auto", *PATHS))
+    require_known("tune", "compress", knobs.compress, COMPRESSIONS)
+    window = deque[Measurement](maxlen=WINDOW)
+    steps, pinned = list[Step](), False
+    for measurement in measurements:
+        window.append(measurement)
+        if not pinned:
+            before, knobs = knobs, _adapted(knobs, limits, window)
+            pinned = knobs == before and _stable(window)
+        steps.append(Step(knobs, pinned))
+    return steps
+
+
+def _adapted(knobs: Knobs, limits: Limits, window: Iterable[Measurement]) -> Knobs:
+    """Return the knobs after one step each.
+
+    Chunks follow the median latency; the chunks in flight bridge the ninetieth percentile, that of slow ones.
+    """
+    latencies, bandwidths = _measured(window)
+    bandwidth = percentile(bandwidths, 50)
+    filling = SHARE * (bandwidth * percentile(latencies, 50) // PICOSECONDS)
+    least_power = 1 << max(0, filling - 1).bit_length()
+    chunk = _step(knobs.chunk_bytes, least_power, limits.chunk_bytes)
+    slow = bandwidth * percentile(latencies, 90)
+    inflight = _step(knobs.max_inflight, 1 + -(-slow // (PICOSECONDS * chunk)), limits.max_inflight)
+    return replace(knobs, chunk_bytes=chunk, max_inflight=inflight)
+
+
+def _stable(window: Collection[Measurement]) -> bool:
+    return len(window) == WINDOW and all(
+        STEADY * (percentile(values, 90) - percentile(values, 10)) <= percentile(values, 50)
+        for values in _measured(window)
+    )
+
+
+def _measured(window: Iterable[Measurement]) -> tuple[list[int], list[int]]:
+    """Return the latencies and the bandwidths."""
+    return [chunk.latency for chunk in window], [chunk.bandwidth for chunk in window]
 
 
 def percentile(values: Sequence[int], percent: int) -> int:

@@ -52,9 +52,30 @@ def plan(
         require_followed("", algorithm, possible, f"devices {', '.join(map(str, groups[0]))}")
         return Selection(algorithm, "hint")
 
-    size, hint = count * dtype.storage_bytes, _hint(mesh, collective, axis)
-    tuned = partial(_tuned, mesh, collective, count, dtype, groups[0], cache)
-    return choose(collective, size, topology, groups, hint, environment.collectives, tuned)
+    size, group, path = count * dtype.storage_bytes, groups[0], environment.collectives.path
+
+    def tuned(possible: Sequence[str]) -> str | None:
+        """Return the autotuner's result set in the context, or the algorithm that ends first (RT-08.2-02).
+
+        Return None if the environment does not ask for tuning. The cache keeps the algorithm that ends first.
+        """
+        result = mesh.context.tuned.get(collective)
+        if result is not None or not environment.autotune:
+            return result
+        store, tags = cache.store(mesh.context), cache.tags(mesh.context.governing())
+        machine = (topology.name, group, *(() if path == "auto" else (path,)))
+        key = CacheKey((collective, *machine), (count,), dtype.name, cache.arch(*mesh.targets))
+        entry = store.get("autotune", key, tags, same_policy=bool(tags.policy.deterministic)) if store else None
+        if entry is not None:
+            cache.hits += 1
+            return entry.decode()
+        best = min(possible, key=lambda name: collective_duration(topology, group, collective, size, name, path=path))
+        if store is not None:
+            cache.misses += 1
+            store.put("autotune", key, tags, best.encode())
+        return best
+
+    return choose(collective, size, topology, groups, _hint(mesh, collective, axis), environment.collectives, tuned)
 
 
 def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
@@ -65,38 +86,6 @@ def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
     key = ("hint", None, collective, axis)
     hints = [plan for plan in plans if (plan.source, plan.subgroup, plan.collective, plan.axis) == key]
     return hints[-1].algorithm if hints else None
-
-
-def _tuned(
-    mesh: Mesh,
-    collective: str,
-    count: int,
-    dtype: DType,
-    group: tuple[int, ...],
-    cache: CodeCache,
-    possible: tuple[str, ...],
-) -> str | None:
-    """Return the autotuner's result set in the context, or the algorithm that ends first (RT-08.2-02).
-
-    Return None if the environment does not ask for tuning. The cache keeps the algorithm that ends first.
-    """
-    result = mesh.context.tuned.get(collective)
-    if result is not None or not mesh.context.environment.autotune:
-        return result
-    store, tags = cache.store(mesh.context), cache.tags(mesh.context.governing())
-    path = mesh.context.environment.collectives.path
-    machine = (mesh.machine.topology.name, group, *(() if path == "auto" else (path,)))
-    key = CacheKey((collective, *machine), (count,), dtype.name, cache.arch(*mesh.targets))
-    entry = store.get("autotune", key, tags, same_policy=bool(tags.policy.deterministic)) if store else None
-    if entry is not None:
-        cache.hits += 1
-        return entry.decode()
-    topology, size = mesh.machine.topology, count * dtype.storage_bytes
-    best = min(possible, key=lambda name: collective_duration(topology, group, collective, size, name, path=path))
-    if store is not None:
-        cache.misses += 1
-        store.put("autotune", key, tags, best.encode())
-    return best
 
 
 # Collectives on streams: a rendezvous for each group of ranks along an axis (runtime spec 4.6, 11, 13).
