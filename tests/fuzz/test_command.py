@@ -14,7 +14,7 @@ from tessera_conformance.cli import main
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.fuzz.run import MalformedFinding, Plan, claimed, load, run, save, tried
 from tessera_conformance.fuzz.statements import FEATURES, Subject
-from tessera_conformance.fuzz.trials import KINDS, Tally, Trial, trial_from, trial_message
+from tessera_conformance.fuzz.trials import KINDS, Tally, Trial, as_json, trial_from
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import load_registry
 from tessera_conformance.session import Session
@@ -124,7 +124,7 @@ def test_a_finding_survives_the_file(tmp_path: Path) -> None:
     assert outcome.findings
     for finding in outcome.findings:
         assert load(save(finding, tmp_path)) == finding
-        assert trial_from(json.loads(json.dumps(trial_message(finding.trial)))) == finding.trial
+        assert trial_from(json.loads(json.dumps(as_json(finding.trial)))) == finding.trial
         again = tried(session, finding.minimal, Tally())
         assert again is not None and again.signature == finding.problem.signature
 
@@ -140,7 +140,7 @@ def test_the_smaller_form_has_the_same_problem() -> None:
 
 def test_ranks_survive_the_file() -> None:
     trial = Trial("variant", "x", Subject("a", "f", {"A": tensor_of("bf16", [1.0])}, 4), Subject("b", "g", {}, 2))
-    assert trial_from(json.loads(json.dumps(trial_message(trial)))) == trial
+    assert trial_from(json.loads(json.dumps(as_json(trial)))) == trial
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "seed": 0}'])

@@ -277,8 +277,7 @@ WAYS: tuple[Callable[[t.Program, Chooser], Broken], ...] = (
 # A front end must answer such a text, with a result or with diagnostics; nothing else is known about it.
 
 
-Mutation: TypeAlias = Callable[[list[str], Chooser], list[str]]
-"""Changes a text in pieces: tokens or, of some mutations, characters."""
+Mutation: TypeAlias = Callable[[str, Chooser], str]
 
 LONGEST = 20_000
 """The most characters; longer texts are cut, so that deep nesting does not make one text as slow as a thousand."""
@@ -300,16 +299,10 @@ _TOKEN = re.compile(r'"[^"]*"|[A-Za-z_]\w*|\d[\w.]*|\s+|.', re.DOTALL)
 def mutate(source: str, chooser: Chooser) -> str:
     """Return the text after one small change, or after one to four of any kind."""
     if chooser.chance(2):
-        return changed(_of_its_sort, source, chooser)
+        return _of_its_sort(source, chooser)[:LONGEST]
     for _ in range(chooser.pick((1, 1, 2, 1, 3, 4))):
-        source = changed(chooser.pick(MUTATIONS), source, chooser)
+        source = chooser.pick(MUTATIONS)(source, chooser)[:LONGEST]
     return source
-
-
-def changed(mutation: Mutation, source: str, chooser: Chooser) -> str:
-    """Return the text after a mutation, cut to the longest."""
-    pieces = list(source) if mutation in (_change_character, _cut, _cut_front) else tokens_of(source)
-    return "".join(mutation(pieces, chooser))[:LONGEST]
 
 
 def tokens_of(text: str) -> list[str]:
@@ -317,32 +310,61 @@ def tokens_of(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def _drop(tokens: list[str], choose: Chooser) -> list[str]:
-    start, count = choose.below(len(tokens) + 1), choose.pick((1, 1, 1, 2, 5, 20))
-    return tokens[:start] + tokens[start + count :]
+def _replacing(
+    split: Callable[[str], list[str]], counts: Sequence[int], instead: Callable[[list[str], Chooser], list[str]]
+) -> Mutation:
+    """Return a mutation that puts others in the place of some tokens or characters, as many as one of the counts."""
+
+    def mutation(text: str, choose: Chooser) -> str:
+        pieces = split(text)
+        start = choose.below(len(pieces) + 1)
+        end = start + (choose.pick(counts) if len(counts) > 1 else counts[0])
+        return "".join([*pieces[:start], *instead(pieces[start:end], choose), *pieces[end:]])
+
+    return mutation
 
 
-def _double(tokens: list[str], choose: Chooser) -> list[str]:
-    start, count = choose.below(len(tokens) + 1), choose.pick((1, 1, 2, 5, 20))
-    return tokens[: start + count] + tokens[start:]
+def _inserted(pieces: list[str], choose: Chooser) -> list[str]:
+    return [choose.pick(choose.pick((SIGNS, WORDS, *FRAGMENTS, STRINGS, CHARACTERS)))]
 
 
-def _exchange(tokens: list[str], choose: Chooser) -> list[str]:
+def _other_character(pieces: list[str], choose: Chooser) -> list[str]:
+    return [choose.pick(CHARACTERS) if choose.chance(3) else chr(choose.between(32, 126))]
+
+
+def _piled_up(pieces: list[str], choose: Chooser) -> list[str]:
+    """Nest brackets, signs or words around or before a token, a few times or a great many."""
+    before, after = choose.pick(BRACKETS)
+    times = choose.pick((2, 5, 30, 2, 300, 2))
+    return [before * times, *pieces, after * times]
+
+
+def _exchange(text: str, choose: Chooser) -> str:
+    tokens = tokens_of(text)
     if len(tokens) > 1:
         left, right = choose.below(len(tokens)), choose.below(len(tokens))
         tokens[left], tokens[right] = tokens[right], tokens[left]
-    return tokens
+    return "".join(tokens)
 
 
-def _of_its_sort(tokens: list[str], choose: Chooser) -> list[str]:
+def _move(text: str, choose: Chooser) -> str:
+    tokens = tokens_of(text)
+    first, second = sorted((choose.below(len(tokens) + 1), choose.below(len(tokens) + 1)))
+    place = choose.below(len(tokens) - (second - first) + 1)
+    rest = tokens[:first] + tokens[second:]
+    return "".join(rest[:place] + tokens[first:second] + rest[place:])
+
+
+def _of_its_sort(text: str, choose: Chooser) -> str:
     """Replace a token by another of its sort (name, number, operator): the result is often well formed."""
+    tokens = tokens_of(text)
     sorts = [_sort(token) for token in tokens]
     places = [place for place, sort in enumerate(sorts) if sort]
     if places:
         place = choose.pick(places)
         others = [token for token, sort in zip(tokens, sorts, strict=True) if sort == sorts[place]]
         tokens[place] = choose.pick([*others, *EXTRAS[sorts[place]]])
-    return tokens
+    return "".join(tokens)
 
 
 def _sort(token: str) -> str:
@@ -353,58 +375,17 @@ def _sort(token: str) -> str:
     return "operator" if token in "+-*/@<>" else ""
 
 
-def _put_in(tokens: list[str], choose: Chooser) -> list[str]:
-    start, count = choose.below(len(tokens) + 1), choose.below(2)
-    options = choose.pick((SIGNS, WORDS, *FRAGMENTS, STRINGS, CHARACTERS))
-    return [*tokens[:start], choose.pick(options), *tokens[start + count :]]
-
-
-def _change_character(text: list[str], choose: Chooser) -> list[str]:
-    start, count = choose.below(len(text) + 1), choose.below(2)
-    character = choose.pick(CHARACTERS) if choose.chance(3) else chr(choose.between(32, 126))
-    return [*text[:start], character, *text[start + count :]]
-
-
-def _cut(text: list[str], choose: Chooser) -> list[str]:
-    return text[: choose.below(len(text) + 1)]
-
-
-def _cut_front(text: list[str], choose: Chooser) -> list[str]:
-    return text[choose.below(len(text) + 1) :]
-
-
-def _move(tokens: list[str], choose: Chooser) -> list[str]:
-    first, second = sorted((choose.below(len(tokens) + 1), choose.below(len(tokens) + 1)))
-    place = choose.below(len(tokens) - (second - first) + 1)
-    rest = tokens[:first] + tokens[second:]
-    return rest[:place] + tokens[first:second] + rest[place:]
-
-
-def _pile_up(tokens: list[str], choose: Chooser) -> list[str]:
-    """Nest brackets, signs or words around or before a token, a few times or a great many."""
-    place = choose.below(len(tokens) + 1)
-    before, after = choose.pick(BRACKETS)
-    times = choose.pick((2, 5, 30, 2, 300, 2))
-    return [*tokens[:place], before * times, *tokens[place : place + 1], after * times, *tokens[place + 1 :]]
-
-
-def _repeat(tokens: list[str], choose: Chooser) -> list[str]:
-    place, length = choose.below(len(tokens) + 1), choose.pick((1, 3, 8, 2))
-    times = choose.pick((3, 10, 3, 100))
-    return tokens[:place] + tokens[place : place + length] * times + tokens[place + length :]
-
-
 MUTATIONS: tuple[Mutation, ...] = (
     _of_its_sort,
-    _drop,
-    _put_in,
+    _replacing(tokens_of, (1, 1, 1, 2, 5, 20), lambda pieces, choose: []),
+    _replacing(tokens_of, (0, 1), _inserted),
     _exchange,
-    _double,
-    _put_in,
-    _change_character,
-    _cut,
+    _replacing(tokens_of, (1, 1, 2, 5, 20), lambda pieces, choose: pieces * 2),
+    _replacing(tokens_of, (0, 1), _inserted),
+    _replacing(list, (0, 1), _other_character),
+    _replacing(list, (LONGEST,), lambda pieces, choose: []),
     _move,
-    _pile_up,
-    _repeat,
-    _cut_front,
+    _replacing(tokens_of, (1,), _piled_up),
+    _replacing(tokens_of, (1, 3, 8, 2), lambda pieces, choose: pieces * choose.pick((3, 10, 3, 100))),
+    lambda text, choose: text[choose.below(len(text) + 1) :],
 )

@@ -24,11 +24,11 @@ from tessera_conformance.fuzz.trials import (
     Problem,
     Tally,
     Trial,
+    as_json,
     chooser_of,
     judge,
     make_trial,
     trial_from,
-    trial_message,
 )
 from tessera_conformance.protocol import Fault, Hello
 from tessera_conformance.session import Session
@@ -128,8 +128,8 @@ class Finding:
     index: int
     features: tuple[str, ...]
     problem: Problem
-    trial: Trial
     minimal: Trial
+    trial: Trial
 
     @property
     def title(self) -> str:
@@ -142,16 +142,7 @@ def save(finding: Finding, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     slug = re.sub(r"[^a-z0-9]+", "-", finding.problem.name.lower()).strip("-")[:40]
     path = folder / f"{finding.seed}-{finding.index}-{slug}.json"
-    message = {
-        "format": FORMAT,
-        "implementation": finding.implementation,
-        "seed": finding.seed,
-        "index": finding.index,
-        "features": list(finding.features),
-        "problem": vars(finding.problem),
-        "minimal": trial_message(finding.minimal),
-        "trial": trial_message(finding.trial),
-    }
+    message = {"format": FORMAT, **as_json(finding)}
     path.write_text(json.dumps(message, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
     path.with_suffix(".tsr").write_bytes(finding.minimal.subject.source.encode("utf-8", "surrogatepass"))
     return path
@@ -169,8 +160,8 @@ def load(path: Path) -> Finding:
             int(message["index"]),
             tuple(message["features"]),
             Problem(str(message["problem"]["name"]), str(message["problem"]["detail"])),
-            trial_from(message["trial"]),
             trial_from(message["minimal"]),
+            trial_from(message["trial"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, MalformedTensor) as error:
         raise MalformedFinding(f"{path}: no finding of format {FORMAT}: {error}") from None
@@ -236,7 +227,7 @@ def run(session: Session, plan: Plan, report: Callable[[Finding], None] = lambda
         outcome.problems[problem.signature] += 1
         if outcome.problems[problem.signature] <= EACH_KIND:
             minimal = reduced(session, plan, trial, tape, problem)
-            finding = Finding(session.label, plan.seed, index, plan.features, problem, trial, minimal)
+            finding = Finding(session.label, plan.seed, index, plan.features, problem, minimal, trial)
             outcome.findings.append(finding)
             report(finding)
     return outcome

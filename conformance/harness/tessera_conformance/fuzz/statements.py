@@ -22,7 +22,7 @@ from tessera_conformance.fuzz.expressions import (
     literal,
 )
 from tessera_conformance.fuzz.rendering import Style, names_of, odd, render
-from tessera_conformance.fuzz.tree import Chooser, Names, renaming
+from tessera_conformance.fuzz.tree import Chooser, Names
 from tessera_conformance.tensors import Tensor
 
 # Statements and blocks, legal by construction: names are assigned before they are used, loops end, assertions hold.
@@ -91,9 +91,9 @@ class Body(Expressions):
         """Declare a new name with a value."""
         if self.around.mesh is not None and not self.in_kernel and self.choose.chance(4):
             return self.reduce(depth)
-        type_ = self._callable_type() or self.any_type()
-        value = self.value(type_)
-        return [self._declared(type_, value)]
+        results = [result for result in self.around.results.values() if result.is_static]
+        type_ = self.choose.pick(results) if results and self.choose.chance(3) else self.any_type()
+        return [self._declared(type_, self.value(type_))]
 
     def let_unknown(self, depth: int) -> list[t.Stmt]:
         """Declare a name for the result of an elementwise operator on a tensor with an unknown dimension."""
@@ -133,7 +133,11 @@ class Body(Expressions):
 
     def assign_slice(self, depth: int) -> list[t.Stmt]:
         """Assign other values to a part of a tensor."""
-        variables = [variable for variable in self._assignable() if _can_be_sliced(variable.type)]
+        variables = [
+            variable
+            for variable in self._assignable()
+            if is_row_major(variable.type) and variable.type.is_static and variable.type.dtype not in COMPLEX
+        ]
         if not variables:
             type_ = t.Type(self.dtype(), self._shape())
             base, items = indexed(self, type_)
@@ -288,11 +292,6 @@ class Body(Expressions):
         self.frames[-1][name] = None
         return [self._declared(type_, self.value(type_), name)]
 
-    def _callable_type(self) -> t.Type | None:
-        """Sometimes return the result type of a callable function."""
-        results = [result for result in self.around.results.values() if result.is_static]
-        return self.choose.pick(results) if results and self.choose.chance(3) else None
-
     def _forgotten(self, type_: t.Type) -> t.Type:
         """Return the type with unknown dimensions instead of named ones (AMB-LANG-123)."""
         shape = tuple(size if isinstance(size, int) else self.unknown() for size in type_.shape)
@@ -316,10 +315,6 @@ class Body(Expressions):
             items.append(t.Range(t.Literal(str(start)), t.Literal(str(stop))))
             part.append(stop - start)
         return tuple(items), tuple(part)
-
-
-def _can_be_sliced(type_: t.Type) -> bool:
-    return is_row_major(type_) and type_.is_static and type_.dtype not in COMPLEX
 
 
 Maker = Callable[[Body, int], list[t.Stmt]]
@@ -513,7 +508,10 @@ class _ModuleMaker(Surroundings):
         """Return a func with a result of an annotated or inferred type, several results, or none."""
         name = self.names.fresh(t.FUNCTIONS)
         body = Body(self)
-        statements = [*self._profile_statement(), *body.block(3)]
+        statements: list[t.Stmt] = []
+        if self._profile and self.has("annotations") and self.choose.chance(4):  # AMB-LANG-51
+            statements.append(t.Raw(f'numerics.profile("{self._profile}");'))
+        statements += body.block(3)
         kind = self.choose.pick(("annotated", "annotated", "several", "annotated", "inferred", "nothing"))
         count = {"several": self.choose.between(2, 3), "nothing": 0}.get(kind, 1)
         self.main_results = tuple(self._result_type(body) for _ in range(count))
@@ -577,12 +575,6 @@ class _ModuleMaker(Surroundings):
             parameters[place] = t.Let(parameters[place].name, type_, default)
         return tuple(parameters)
 
-    def _profile_statement(self) -> list[t.Stmt]:
-        """Return the profile of the module's functions, at the head of a body (AMB-LANG-51)."""
-        if not self._profile or not self.has("annotations") or not self.choose.chance(4):
-            return []
-        return [t.Raw(f'numerics.profile("{self._profile}");')]
-
     def _attributes(self) -> tuple[t.Attribute, ...]:
         if not self._profile or self.choose.chance(3):
             return ()
@@ -605,17 +597,18 @@ VARIANTS = (
 def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, Subject]:
     """Return the change that makes another text of the same meaning, and the program with its new text and names."""
     what = chooser.pick(VARIANTS)
-    everything = what == "all of it"
-    tree = program.tree
-    if everything or what == "other order":
+    changes = VARIANTS if what == "all of it" else (what,)
+    tree, names = program.tree, {}
+    if "other order" in changes:
         tree = tuple(_reordered(module, chooser) for module in tree)
-    names: dict[str, str] = {}
-    if everything or what == "other names":
-        names = renaming(names_of(tree), chooser)
-    spelling = everything or what == "other spelling"
-    parentheses = everything or what == "more parentheses"
-    text = render(tree, Style(names, chooser, parentheses=parentheses, respelled=spelling, keywords=spelling))
-    source = odd(text, chooser) if everything or what == "other spaces and comments" else text
+    if "other names" in changes:
+        own = names_of(tree)
+        numbers, stem = chooser.shuffled(range(len(own))), chooser.pick(("r", "q_", "V", "e"))  # AMB-LANG-121
+        names = {name: f"{stem}{number}" for name, number in zip(own, numbers, strict=True)}
+    spelling = "other spelling" in changes
+    style = Style(names, chooser, "more parentheses" in changes, respelled=spelling, keywords=spelling)
+    text = render(tree, style)
+    source = odd(text, chooser) if "other spaces and comments" in changes else text
     function = ".".join(names.get(part, part) for part in program.function.split("."))
     inputs = {names.get(name, name): value for name, value in program.inputs.items()}
     return what, Subject(source, function, inputs, program.ranks)

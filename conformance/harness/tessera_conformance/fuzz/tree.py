@@ -100,13 +100,6 @@ class Names:
         return name
 
 
-def renaming(names: list[str], chooser: Chooser) -> dict[str, str]:
-    """Return another name for each of these, all different and without an x, which dimensions may not have."""
-    numbers = chooser.shuffled(range(len(names)))
-    stem = chooser.pick(("r", "q_", "V", "e"))
-    return {name: f"{stem}{number}" for name, number in zip(names, numbers, strict=True)}
-
-
 # Programs as the generator makes them: types, expressions, statements and declarations (language spec, section 2.3).
 #
 # The tree holds the meaning of a program; `rendering` chooses its spelling (names, parentheses, spaces, places of

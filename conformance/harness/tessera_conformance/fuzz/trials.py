@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from tessera_conformance.check import first_difference
@@ -22,7 +22,7 @@ from tessera_conformance.protocol import (
     describe,
     read_diagnostic,
 )
-from tessera_conformance.tensors import Tensor, from_wire, to_wire
+from tessera_conformance.tensors import Tensor, from_wire
 
 # The subject of a trial: one program, or two of one meaning, and facts about them; all follow from the decisions.
 
@@ -74,23 +74,22 @@ def make_trial(chooser: Chooser, features: Collection[str] = (), kinds: Collecti
         what, source, categories = break_program(program, chooser)
         return Trial("illegal", what, replace(subject, source=source), categories=categories)
     source = mutate(program.source, chooser)
-    mutated = replace(subject, source=source) if _ends_soon(source) else Subject(source)
+    runs_long = re.search(r"\b(?:for|while)\b|\d{3}", source) is not None  # loops or large numbers
+    mutated = Subject(source) if runs_long else replace(subject, source=source)
     return Trial("mutant", "mutated text", mutated, thorough=chooser.chance(8))
-
-
-def _ends_soon(source: str) -> bool:
-    """True if the text, as a program, runs for a short time: it has no loops, and no large numbers."""
-    return re.search(r"\b(?:for|while)\b|\d{3}", source) is None
 
 
 # As JSON
 
 
-def trial_message(trial: Trial) -> dict[str, Any]:
-    """Return the trial as JSON values."""
-    twin = None if trial.twin is None else _subject_message(trial.twin)
-    outputs = [vars(output) for output in trial.outputs]
-    return {**vars(trial), "subject": _subject_message(trial.subject), "twin": twin, "outputs": outputs}
+def as_json(value: Any) -> Any:
+    """Return a trial, or any object of fields, as JSON values."""
+    if isinstance(value, Tensor):
+        return value.to_message()
+    if isinstance(value, tuple | list):
+        return [as_json(item) for item in value]
+    fields = vars(value) if is_dataclass(value) else value
+    return {name: as_json(item) for name, item in fields.items()} if isinstance(fields, Mapping) else value
 
 
 def trial_from(message: Mapping[str, Any]) -> Trial:
@@ -114,10 +113,6 @@ def trial_from(message: Mapping[str, Any]) -> Trial:
     )
 
 
-def _subject_message(subject: Subject) -> dict[str, Any]:
-    return {**vars(subject), "inputs": to_wire(dict(subject.inputs))}
-
-
 def _subject_from(message: Mapping[str, Any]) -> Subject:
     inputs = dict(from_wire(message["inputs"]))
     return Subject(str(message["source"]), str(message["function"]), inputs, int(message["ranks"]))
@@ -135,9 +130,9 @@ MOST_OF_A_SIGNATURE = 160
 CATEGORIES = ("syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics")
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A problem of a trial: the violated property, and details."""
+@dataclass
+class Problem(Exception):
+    """A property that does not hold, and details."""
 
     name: str
     detail: str
@@ -146,14 +141,6 @@ class Problem:
     def signature(self) -> str:
         """The problem without names, numbers and quoted words: mostly equal for findings with one cause."""
         return f"{self.name}: {_general(self.detail)}"
-
-
-class Wrong(Exception):
-    """A property does not hold."""
-
-    def __init__(self, name: str, detail: str) -> None:
-        super().__init__(name)
-        self.problem = Problem(name, detail)
 
 
 @dataclass
@@ -183,8 +170,8 @@ def judge(call: Call, trial: Trial, tally: Tally) -> Problem | None:
     """Make the calls of the trial; return the first violated property, if any."""
     try:
         _Judge(call, tally).trial(trial)
-    except Wrong as found:
-        return found.problem
+    except Problem as problem:
+        return problem.with_traceback(None)
     return None
 
 
@@ -228,7 +215,7 @@ class _Judge:
                 for module in parsed.value["modules"]
             ]
             if declared != trial.declared:
-                raise Wrong("other declarations", f"found {declared}, declared {trial.declared}")
+                raise Problem("other declarations", f"found {declared}, declared {trial.declared}")
 
     def illegal(self, trial: Trial) -> None:
         """Check a program that the first method to read it must refuse."""
@@ -236,19 +223,19 @@ class _Judge:
         if isinstance(answer, Unsupported):
             return
         if isinstance(answer, Returned):
-            raise Wrong("illegal program accepted", trial.what)
+            raise Problem("illegal program accepted", trial.what)
         assert isinstance(answer, Rejected)
         reported = [diagnostic.category for diagnostic in answer.diagnostics if diagnostic.severity == "error"] or [
             answer.code
         ]
         if not set(reported) & set(trial.categories):
-            raise Wrong(
+            raise Problem(
                 "other category", f"{trial.what}: found {', '.join(reported)}, fits {', '.join(trial.categories)}"
             )
         if trial.subject.function:
             executed = self.execute(trial.subject)
             if isinstance(executed, Returned):
-                raise Wrong("illegal program executed", trial.what)
+                raise Problem("illegal program executed", trial.what)
 
     def variant(self, trial: Trial) -> None:
         """Check two texts of one meaning."""
@@ -256,7 +243,7 @@ class _Judge:
         if trial.subject.function:
             answers = [self.execute(program) for program in (trial.subject, trial.twin)]
         else:
-            answers = [_without_warnings(self.verify(program.source)) for program in (trial.subject, trial.twin)]
+            answers = [self.verify(program.source) for program in (trial.subject, trial.twin)]
         _require_equal("two texts of one meaning, two answers", *answers)
 
     def mutant(self, trial: Trial) -> None:
@@ -265,11 +252,11 @@ class _Judge:
         if trial.thorough:
             parsed = self.call("parse", trial.subject.source)
             if isinstance(parsed, Rejected) and isinstance(answer, Returned):
-                raise Wrong("accepted, but not parsed", describe(parsed))
+                raise Problem("accepted, but not parsed", describe(parsed))
         if isinstance(answer, Returned) and trial.subject.function:
             executed = self.execute(trial.subject)
             if isinstance(executed, Rejected) and executed.phase in BEFORE_EXECUTION:
-                raise Wrong("accepted, but refused when executed", describe(executed))
+                raise Problem("accepted, but refused when executed", describe(executed))
 
     # Questions
 
@@ -277,7 +264,7 @@ class _Judge:
         """Return the answer of `language.verify`; a refusal must name a phase before lowering."""
         answer = self.call("verify", source)
         if isinstance(answer, Rejected) and answer.phase not in BEFORE_EXECUTION:
-            raise Wrong("refused in another phase", describe(answer))
+            raise Problem("refused in another phase", describe(answer))
         if isinstance(answer, Returned):
             _require_places(source, map(read_diagnostic, answer.value["warnings"]))
         return answer
@@ -294,27 +281,21 @@ class _Judge:
         answer = self._call(f"language.{method}", {"source": source, **params})
         self._tally.add(method, answer)
         if isinstance(answer, Fault):
-            raise Wrong(answer.kind, f"language.{method}: {answer.detail}")
+            raise Problem(answer.kind, f"language.{method}: {answer.detail}")
         if isinstance(answer, Rejected):
             _require_places(source, answer.diagnostics)
         return answer
 
 
-def _without_warnings(answer: Observation) -> Observation:
-    """Return a verified program as one without results, since parentheses may silence a warning."""
-    return Returned({"outputs": []}) if isinstance(answer, Returned) else answer
-
-
 def _all_outputs(answer: Observation) -> list[list[Tensor]]:
-    """Return the returned values of every rank; [] if nothing was returned."""
-    if not isinstance(answer, Returned):
-        return []
-    return [rank["outputs"] for rank in answer.value.get("ranks", [answer.value])]
+    """Return the returned values of every rank; [] if nothing was returned, as by `language.verify`."""
+    ranks = answer.value.get("ranks", [answer.value]) if isinstance(answer, Returned) else []
+    return [rank.get("outputs", []) for rank in ranks]
 
 
 def _require(condition: bool, name: str, answer: Observation) -> None:
     if not condition:
-        raise Wrong(name, describe(answer))
+        raise Problem(name, describe(answer))
 
 
 def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
@@ -329,15 +310,15 @@ def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
         place = f"{start[0]}:{start[1]} to {end[0]}:{end[1]}"
         text = f"{diagnostic.category} at {place}: {diagnostic.message}"
         if diagnostic.category not in CATEGORIES or not diagnostic.message.strip():
-            raise Wrong("diagnostic without category or message", text)
+            raise Problem("diagnostic without category or message", text)
         for (line, column), beyond in ((start, 1), (end, 2)):
             if line is not None and not 1 <= line <= count:
-                raise Wrong("diagnostic outside the text", text)
+                raise Problem("diagnostic outside the text", text)
             width = lines[line - 1] if count == len(lines) and line is not None else len(source)
             if column is not None and not 1 <= column <= width + beyond:
-                raise Wrong("diagnostic outside the text", text)
+                raise Problem("diagnostic outside the text", text)
         if None not in (*start, *end) and end < start:
-            raise Wrong("diagnostic that ends before it starts", text)
+            raise Problem("diagnostic that ends before it starts", text)
 
 
 def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:
@@ -346,7 +327,7 @@ def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:
     unknown = {place for place, (_, shape) in enumerate(expected) if shape is None}
     types = [(tensor.dtype, None if place in unknown else tensor.shape) for place, tensor in enumerate(outputs)]
     if types != expected:
-        raise Wrong("other results than the types say", f"found {types}, expected {expected}")
+        raise Problem("other results than the types say", f"found {types}, expected {expected}")
 
 
 def _require_equal(name: str, first: Observation, second: Observation) -> None:
@@ -356,13 +337,13 @@ def _require_equal(name: str, first: Observation, second: Observation) -> None:
     if isinstance(first, Returned) and isinstance(second, Returned):
         left, right = ([output for rank in _all_outputs(answer) for output in rank] for answer in (first, second))
         if len(left) != len(right):
-            raise Wrong(name, f"{len(left)} values; {len(right)} values")
+            raise Problem(name, f"{len(left)} values; {len(right)} values")
         for one, other in zip(left, right, strict=True):
             difference = first_difference(other, one)
             if difference is not None:
-                raise Wrong(name, difference.sentence())
+                raise Problem(name, difference.sentence())
     elif _without_place(first) != _without_place(second):
-        raise Wrong(name, f"{describe(first)}; {describe(second)}")
+        raise Problem(name, f"{describe(first)}; {describe(second)}")
 
 
 def _without_place(answer: Observation) -> str:
