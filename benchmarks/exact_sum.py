@@ -7,7 +7,7 @@ import math
 import numpy as np
 from measurement import Measurement, Outcome, in_turns
 
-from tessera_conformance.oracle.exact import float_format
+from tessera_conformance.oracle.exact import ZERO, float_format
 from tessera_conformance.oracle.exact_sum import exact_sum
 from tessera_conformance.tensors import Tensor
 
@@ -26,6 +26,9 @@ def _rate(dtype: str, span: str) -> Measurement:
     binades = random.integers(-SPANS[span], SPANS[span], ELEMENTS, endpoint=True)
     values = np.ldexp(random.standard_normal(ELEMENTS), binades).astype(CARRIERS[dtype])
     tensor = Tensor(dtype, values.shape, values.tobytes())
-    ours, theirs = in_turns(lambda: exact_sum(tensor).rounded(float_format(dtype)), lambda: math.fsum(values), 5)
+    encode = float_format(dtype).encode
+    ours, theirs = in_turns(
+        lambda: [encode(total or ZERO) for total in exact_sum(tensor)], lambda: math.fsum(values), 5
+    )
     rate = ELEMENTS / ours / 1e6
     return Measurement(f"exact sum {dtype}, {span}", ours, "math.fsum", theirs, rate, "Melem/s", 5, at_least=True)

@@ -10,17 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_conformance.arithmetic import ModelError, NodeArithmetic, canonical
-from tessera_conformance.oracle.trees import (
-    FOLD,
-    PAIRWISE,
-    LeafCountError,
-    LeafError,
-    Tree,
-    TreeError,
-    TreeFormError,
-    TreeSyntaxError,
-    ring,
-)
+from tessera_conformance.oracle.trees import FOLD, PAIRWISE, LeafCountError, Tree, TreeError, ring
 
 
 @pytest.mark.parametrize(
@@ -110,9 +100,8 @@ def test_the_order_of_children_does_not_matter_to_the_canonical_form() -> None:
     ],
 )
 def test_a_malformed_text_is_refused_at_its_column(text: str, column: int) -> None:
-    with pytest.raises(TreeSyntaxError, match=f"column {column} ") as caught:
+    with pytest.raises(TreeError, match=f"^column {column} of the tree "):
         Tree.from_text(text)
-    assert caught.value.column == column
 
 
 @pytest.mark.parametrize(
@@ -133,7 +122,7 @@ def test_a_malformed_text_is_refused_at_its_column(text: str, column: int) -> No
     ],
 )
 def test_a_malformed_value_is_refused_at_its_place(value: Any, place: str) -> None:
-    with pytest.raises(TreeFormError, match=f"^tree{place}: expected "):
+    with pytest.raises(TreeError, match=f"^tree{place}: expected "):
         Tree.from_json(value)
 
 
@@ -142,20 +131,19 @@ def test_a_text_is_a_json_form_too_and_the_only_one_of_a_deep_tree() -> None:
     assert Tree.from_json("((0 1) 2)").to_json() == [[0, 1], 2]
     deep = FOLD.over(2048)
     assert Tree.from_json(deep.to_json()) == deep
-    with pytest.raises(TreeSyntaxError):
+    with pytest.raises(TreeError, match=r"^column 1 "):
         Tree.from_json("ring")
 
 
 @pytest.mark.parametrize("text", ["(0 0)", "(0 2)", "((0 1) (c c))", "((0 1) (3 4))"])
 def test_every_leaf_is_named_once(text: str) -> None:
-    with pytest.raises(LeafError, match=r"name 0\.\.n-1 once each"):
+    with pytest.raises(TreeError, match=r"name 0\.\.n-1 once each"):
         Tree.from_text(text)
 
 
 def test_a_tree_over_other_leaves_than_there_are_terms() -> None:
-    with pytest.raises(LeafCountError, match="3 leaves, but 4 terms") as caught:
+    with pytest.raises(LeafCountError, match="3 leaves, but 4 terms"):
         Tree.from_text("((0 1) 2)").over(4)
-    assert (caught.value.terms, caught.value.leaves) == (4, 3)
 
 
 @pytest.mark.parametrize("steps", [[], [0, 1], [0, -2], [-2]])

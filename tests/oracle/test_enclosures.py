@@ -18,8 +18,7 @@ from tessera_conformance.chapters.ir.kit import derivatives
 from tessera_conformance.chapters.ir.kit.derivatives import SLOPES, Model, Number, enclosed, function, sigmoid, total
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.bounds.intervals import Enclosure, Interval
-from tessera_conformance.oracle.elementwise import fraction
-from tessera_conformance.oracle.exact import FORMATS, BadArgument, FloatFormat, values_of
+from tessera_conformance.oracle.exact import FORMATS, BadArgument, FloatFormat, fraction, values_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted, tensor
 
@@ -266,7 +265,7 @@ FROM_MATH = {"ceil", "isqrt", "prod"}
 INDEX_FUNCTIONS = set("arange array broadcast_shapes broadcast_to concatenate frombuffer indices moveaxis".split())
 INDEX_FUNCTIONS |= {"ndindex", "where", "dtype", "int64", "ndarray", "void"}
 """Functions that number elements, and move them as bytes."""
-INTEGER_FUNCTIONS = {"abs", "dtype", "int64", "maximum", "moveaxis", "ndarray", "unique", "where"}
+INTEGER_FUNCTIONS = {"add", "arange", "int64", "maximum", "moveaxis", "ndarray", "where", "zeros"}
 """Functions that exact sums consist of: their arrays hold integers only."""
 
 

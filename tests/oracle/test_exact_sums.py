@@ -23,7 +23,7 @@ def test_any_bits_sum_as_fractions_do(rng: np.random.Generator, dtype: str) -> N
     x = Tensor(dtype, words.shape, words.tobytes())
     values = values_of(x)
     for magnitudes in (False, True):
-        sums = exact_sum(x, magnitudes=magnitudes).fractions()
+        sums = exact_sum(x, magnitudes=magnitudes)
         for row in range(40):
             terms = values[30 * row : 30 * row + 30]
             if all(isinstance(term, Fraction) or is_zero(term) for term in terms):
@@ -35,7 +35,7 @@ def test_any_bits_sum_as_fractions_do(rng: np.random.Generator, dtype: str) -> N
 @pytest.mark.parametrize("numpy_type", ["<f4", "<f8"])
 def test_neither_order_nor_spread_matters(rng: np.random.Generator, fast: Any, numpy_type: str) -> None:
     x = (rng.normal(0, 1, 1000) * np.exp2(rng.integers(-60, 60, 1000))).astype(numpy_type)
-    totals = {exact_sum(fast.tensor(x[rng.permutation(1000)].reshape(1, -1))).fractions()[0] for _ in range(5)}
+    totals = {exact_sum(fast.tensor(x[rng.permutation(1000)].reshape(1, -1)))[0] for _ in range(5)}
     assert totals == {sum(map(Fraction, x.tolist()))}
 
 
@@ -43,15 +43,16 @@ def test_the_longest_rows_do_not_overflow() -> None:
     """The largest significands, all of one sign."""
     for numpy_type, dtype in (("<f4", "fp32"), ("<f8", "fp64")):
         largest = np.full((1, 1 << 17), np.nextafter(np.array(2, numpy_type), np.array(0, numpy_type)), numpy_type)
-        (total,) = exact_sum(Tensor(dtype, largest.shape, largest.tobytes())).fractions()
+        (total,) = exact_sum(Tensor(dtype, largest.shape, largest.tobytes()))
         assert total == Fraction(float(largest[0, 0])) * (1 << 17)
 
 
 def test_rounding_happens_once(fast: Any) -> None:
     """1 + 2**-24 + 2**-60 is above a tie of fp32, which rounding to fp64 first would lose."""
     x = np.float32([[1, 2.0**-24, 2.0**-60], [1, 2.0**-24, 0]])
-    assert exact_sum(fast.tensor(x)).rounded(float_format("fp32")) == [0x3F800001, 0x3F800000]
+    codes = [float_format("fp32").encode(total) for total in exact_sum(fast.tensor(x)) if total is not None]
+    assert codes == [0x3F800001, 0x3F800000]
 
 
 def test_nothing_sums_to_zero(fast: Any) -> None:
-    assert exact_sum(fast.tensor(np.zeros((2, 0), np.float32))).fractions() == [0, 0]
+    assert exact_sum(fast.tensor(np.zeros((2, 0), np.float32))) == [0, 0]

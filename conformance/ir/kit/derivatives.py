@@ -29,6 +29,8 @@ from tessera_conformance.oracle.bounds.intervals import (
     Interval,
     Unpromised,
     enclosure,
+    point,
+    promised,
 )
 from tessera_conformance.oracle.exact import FloatFormat, finite, float_format, values_of
 from tessera_conformance.tensors import Tensor
@@ -205,9 +207,7 @@ def numbers_of(tensor: Tensor, arithmetic: Arithmetic) -> list[Number]:
     """Return the elements of a tensor; subnormal ones may be flushed. Raises `Unpromised`: one is NaN or infinite."""
     numbers = []
     for value in values_of(tensor):
-        interval = operations.point(value)
-        if interval is None:
-            raise Unpromised("an operand that is not finite")
+        interval = point(value)
         numbers.append(Number(interval, arithmetic.steps.operand(interval, arithmetic.format), arithmetic))
     return numbers
 
@@ -227,9 +227,9 @@ def enclosed(
         derivatives = gradient(ys, seeds, numbers[which])
     except Unpromised:
         return [None] * operands[which].size
-    return [_within_budget(enclosure) for enclosure in derivatives]
+    return [promised(_within_budget, derivative) for derivative in derivatives]
 
 
-def _within_budget(number: Number) -> Enclosure | None:
+def _within_budget(number: Number) -> Enclosure:
     single = enclosure(number.ideal, number.actual, "the textbook adjoint, its error twice")
-    return None if single is None else Enclosure(single.exact, BUDGET * single.error, single.rule)
+    return Enclosure(single.exact, BUDGET * single.error, single.rule)

@@ -31,7 +31,6 @@ Enclosing: TypeAlias = Callable[[Context, Context], tuple[Number, Number]]
 FIRST_PRECISION = 64
 """Bits beyond a significand and its rounding bit in any format: both ends of an exact result or a tie equal it."""
 LARGEST_EXPONENT = 20_000
-_SPECIALS = {exact.NEGATIVE_ZERO: "-0", exact.INFINITY: "inf", exact.NEGATIVE_INFINITY: "-inf", exact.NAN: "nan"}
 
 
 @cache
@@ -44,30 +43,13 @@ def contexts(precision: int) -> tuple[Context, Context]:
 def number(value: Value) -> Number:
     """The MPFR number that a value is, exactly. Raises `ValueError`: the value is no multiple of a power of two."""
     if isinstance(value, Special):
-        return gmpy2.mpfr(_SPECIALS[value])
+        return gmpy2.mpfr(value.value)
     numerator, denominator = value.numerator, value.denominator
     if denominator & (denominator - 1):
         raise ValueError(f"{value} is not a binary fraction")
     trailing_zeros = max((numerator & -numerator).bit_length() - 1, 0)
     precision = max(numerator.bit_length() - trailing_zeros, 2)
     return gmpy2.mpfr(gmpy2.mpq(numerator, denominator), precision)
-
-
-def value(number: Number) -> Value:
-    """The value that an MPFR number is."""
-    if gmpy2.is_nan(number):
-        return exact.NAN
-    if gmpy2.is_infinite(number):
-        return exact.infinity(number < 0)
-    if gmpy2.is_zero(number):
-        return exact.zero(gmpy2.is_signed(number))
-    return fraction(number)
-
-
-def fraction(number: Number) -> Fraction:
-    """The fraction that a finite MPFR number is."""
-    numerator, denominator = number.as_integer_ratio()
-    return Fraction(int(numerator), int(denominator))
 
 
 def correctly_rounded(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = False) -> Value:
@@ -93,7 +75,7 @@ def rounded_code(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = F
 def _code(number: Number, target: FloatFormat, nonfinite: bool) -> int:
     """Return the code to which an MPFR number rounds."""
     if not gmpy2.is_finite(number) or gmpy2.is_zero(number):
-        return target.encode(value(number), nonfinite=nonfinite)
+        return target.encode(exact.value_of(number), nonfinite=nonfinite)
     numerator, denominator = number.as_integer_ratio()
     return target.encode_ratio(int(numerator), int(denominator), nonfinite=nonfinite)
 
@@ -151,42 +133,42 @@ def two_pi(target: FloatFormat) -> Value:
 
 @cache
 def sqrt_two_over_pi(target: FloatFormat) -> Value:
+    """The square root of 2/pi, rounded once."""
+    return correctly_rounded(root_of_two_over_pi, target)
+
+
+def root_of_two_over_pi(down: Context, up: Context) -> tuple[Number, Number]:
     """The square root of 2/pi, the factor in the approximation of gelu."""
-
-    def enclose(down: Context, up: Context) -> tuple[Number, Number]:
-        return down.sqrt(down.div(2, up.const_pi())), up.sqrt(up.div(2, down.const_pi()))
-
-    return correctly_rounded(enclose, target)
+    return down.sqrt(down.div(2, up.const_pi())), up.sqrt(up.div(2, down.const_pi()))
 
 
 def turn(numerator: int, denominator: int, target: FloatFormat) -> tuple[Value, Value]:
     """Return cosine and sine of `numerator / denominator` of a full turn, each correctly rounded; zeros are +0."""
-    part = Fraction(numerator, denominator) % 1
-    return _cosine(part, target), _cosine((part - Fraction(1, 4)) % 1, target)
+    cosine, sine = cosine_and_sine(Fraction(numerator, denominator))
+    return correctly_rounded(cosine, target), correctly_rounded(sine, target)
 
 
-def _cosine(part: Fraction, target: FloatFormat) -> Value:
-    """Return the cosine by symmetry from the first quarter of the turn, where it falls; rational values are exact.
+def cosine_and_sine(part: Fraction) -> tuple[Enclosing, Enclosing]:
+    """Return enclosures of the cosine and the sine of a part of a full turn."""
+    return _cosine(part % 1), _cosine((part - Fraction(1, 4)) % 1)
 
-    The cosine of a rational part of a turn is rational only where it is 0, 1/2 or 1 (Niven's theorem).
-    """
+
+def _cosine(part: Fraction) -> Enclosing:
+    """Return the enclosure by symmetry from the first quarter of the turn, where it falls."""
     part = min(part, 1 - part)
+    if part == Fraction(1, 4):
+        return lambda down, up: (gmpy2.mpfr(0), gmpy2.mpfr(0))
     negative = part > Fraction(1, 4)
     part = Fraction(1, 2) - part if negative else part
-    sizes = {Fraction(0): Fraction(1), Fraction(1, 6): Fraction(1, 2), Fraction(1, 4): Fraction(0)}
-    size: Value
-    if part in sizes:
-        size = sizes[part]
-    else:
 
-        def enclose(down: Context, up: Context) -> tuple[Number, Number]:
-            angles = [
-                context.div(context.mul(_two_pi(context), part.numerator), part.denominator) for context in (up, down)
-            ]
-            return down.cos(angles[0]), up.cos(angles[1])
+    def enclose(down: Context, up: Context) -> tuple[Number, Number]:
+        largest, smallest = (
+            context.div(context.mul(_two_pi(context), part.numerator), part.denominator) for context in (up, down)
+        )
+        low, high = down.cos(largest), up.cos(smallest)
+        return (down.minus(high), up.minus(low)) if negative else (low, high)
 
-        size = correctly_rounded(enclose, target)
-    return -size if negative and isinstance(size, Fraction) else size
+    return enclose
 
 
 def _two_pi(context: Context) -> Number:
@@ -208,12 +190,12 @@ TANH_FACTOR = Fraction("0.044715")
 
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + exp(-x))."""
-    return _elementwise(_sigmoid, x)
+    return _activated(_sigmoid, x)
 
 
 def silu(x: Tensor) -> Tensor:
     """x * sigmoid(x), the sigmoid kept in the accumulator type."""
-    return _elementwise(_silu, x)
+    return _activated(_silu, x)
 
 
 def gelu(x: Tensor, *, approximate: Approximate = "none") -> Tensor:
@@ -221,16 +203,14 @@ def gelu(x: Tensor, *, approximate: Approximate = "none") -> Tensor:
     forms: dict[str, _Function] = {"none": _gelu, "tanh": _gelu_by_tanh}
     if approximate not in forms:
         raise BadArgument("approximate", approximate, "none or tanh")
-    return _elementwise(forms[approximate], x)
+    return _activated(forms[approximate], x)
 
 
 def relu(x: Tensor) -> Tensor:
     """The maximum of x and +0: NaN propagates, and -0 gives +0."""
     if x.dtype not in exact.FORMATS:
         raise BadArgument("dtype", x.dtype, "a real dtype")
-    return exact.tensor_of(
-        x.dtype, x.shape, [exact.maximum(value, exact.ZERO) for value in exact.values_of(x)], nonfinite=True
-    )
+    return elementwise(lambda value: exact.maximum(value, exact.ZERO), x, nonfinite=True)
 
 
 _Function: TypeAlias = Callable[[Value, FloatFormat], Value]
@@ -261,7 +241,7 @@ def _half_of(x: Value, shape: Value, format_: FloatFormat) -> Value:
     return format_.multiply(format_.multiply(HALF, x), format_.total([ONE, shape]))
 
 
-def _elementwise(function: _Function, x: Tensor) -> Tensor:
+def _activated(function: _Function, x: Tensor) -> Tensor:
     format_, own = exact.accumulator_format(x.dtype), exact.float_format(x.dtype)
     words = x.words().tolist()
     codes = {word: own.encode(function(own.decode(word), format_)) for word in set(words)}
@@ -277,22 +257,22 @@ def _elementwise(function: _Function, x: Tensor) -> Tensor:
 
 def add(a: Tensor, b: Tensor) -> Tensor:
     """a + b (LANG-02.3-61)."""
-    return _arithmetic(exact.add, a, b)
+    return elementwise(exact.add, a, b)
 
 
 def subtract(a: Tensor, b: Tensor) -> Tensor:
     """a - b (LANG-02.3-62)."""
-    return _arithmetic(exact.subtract, a, b)
+    return elementwise(exact.subtract, a, b)
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
     """a * b (LANG-02.3-63)."""
-    return _arithmetic(exact.multiply, a, b)
+    return elementwise(exact.multiply, a, b)
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
     """a / b (LANG-02.3-64); an integer divided by zero is an error, not a value."""
-    return _arithmetic(_truncated if isinstance(exact.FORMATS[a.dtype], IntegerFormat) else exact.divide, a, b)
+    return elementwise(_truncated if isinstance(exact.FORMATS[a.dtype], IntegerFormat) else exact.divide, a, b)
 
 
 def negate(a: Tensor) -> Tensor:
@@ -301,13 +281,8 @@ def negate(a: Tensor) -> Tensor:
     return exact.tensor_of(a.dtype, a.shape, negated, nonfinite=True)
 
 
-def _arithmetic(function: Callable[[Value, Value], Value], a: Tensor, b: Tensor) -> Tensor:
-    shape, pairs = paired(a, b)
-    return exact.tensor_of(a.dtype, shape, [function(x, y) for x, y in pairs])
-
-
 def _comparison(orders: Collection[int | None], a: Tensor, b: Tensor) -> Tensor:
-    shape, pairs = paired(a, b)
+    shape, pairs = grouped(a, b)
     return Tensor.from_words("bool", shape, [int(exact.compare(x, y) in orders) for x, y in pairs])
 
 
@@ -322,17 +297,20 @@ COMPARISONS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 """The comparisons (LANG-02.3-66 to -71), by the orders for which they hold; None is the order of NaN and any number."""
 
 
-def paired(a: Tensor, b: Tensor) -> tuple[tuple[int, ...], list[tuple[Any, Any]]]:
-    """Return the broadcast shape of two operands, and the pair of elements at each place of it.
+def grouped(*operands: Tensor) -> tuple[tuple[int, ...], list[tuple[Any, ...]]]:
+    """Return the broadcast shape of operands of one dtype, and the group of elements at each place of it."""
+    if len({operand.dtype for operand in operands}) > 1:
+        raise BadArgument("operands", [operand.dtype for operand in operands], "operands of one dtype")
+    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+    places = (np.broadcast_to(np.arange(x.size).reshape(x.shape), shape).ravel().tolist() for x in operands)
+    columns = [list(map(exact.elements_of(x).__getitem__, chosen)) for x, chosen in zip(operands, places, strict=True)]
+    return shape, list(zip(*columns, strict=True))
 
-    Raises `ValueError`: their dtypes differ, or their shapes do not broadcast.
-    """
-    if a.dtype != b.dtype:
-        raise ValueError(f"operands of one dtype are wanted, not {a.dtype} and {b.dtype}")
-    shape = np.broadcast_shapes(a.shape, b.shape)
-    places = (np.broadcast_to(np.arange(t.size).reshape(t.shape), shape).ravel().tolist() for t in (a, b))
-    lefts, rights = exact.elements_of(a), exact.elements_of(b)
-    return shape, [(lefts[i], rights[j]) for i, j in zip(*places, strict=True)]
+
+def elementwise(function: Callable[..., Value], *operands: Tensor, nonfinite: bool = False) -> Tensor:
+    """Return a function of the elements at each place, rounded once to the dtype of the first operand."""
+    shape, groups = grouped(*operands)
+    return exact.tensor_of(operands[0].dtype, shape, [function(*group) for group in groups], nonfinite=nonfinite)
 
 
 def _truncated(x: Value, y: Value) -> Value:
@@ -353,7 +331,7 @@ Overflow: TypeAlias = Literal["saturate", "nonfinite"]
 def pow_(x: Tensor, y: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
     """x to the power y; pow(x, 0) and pow(1, y) are 1 even for NaN."""
     target, nonfinite = exact.float_format(x.dtype), is_nonfinite(overflow)
-    shape, pairs = paired(x, y)
+    shape, pairs = grouped(x, y)
     codes = {pair: evaluate("pow", target, *pair, nonfinite=nonfinite) for pair in set(pairs)}
     return exact.tensor_of(x.dtype, shape, [codes[pair] for pair in pairs], nonfinite=nonfinite)
 

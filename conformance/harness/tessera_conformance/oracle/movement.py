@@ -6,7 +6,7 @@ numpy; only operations that compare or add decode values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
 from math import prod
@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.oracle import exact
+from tessera_conformance.oracle.elementwise import elementwise
 from tessera_conformance.oracle.exact import BadArgument, IntegerFormat, Value
 from tessera_conformance.tensors import Tensor, shape_of
 
@@ -108,22 +109,26 @@ def select(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
     """The larger; NaN wins, -0 is below +0."""
-    return _elementwise(exact.maximum, a, b)
+    return elementwise(exact.maximum, a, b, nonfinite=True)
 
 
 def minimum(a: Tensor, b: Tensor) -> Tensor:
     """The smaller; NaN wins, -0 is below +0."""
-    return _elementwise(exact.minimum, a, b)
+    return elementwise(exact.minimum, a, b, nonfinite=True)
 
 
 def clamp(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """The minimum of high and the maximum of x and low."""
-    return _elementwise(lambda value, least, most: exact.minimum(exact.maximum(value, least), most), x, low, high)
+
+    def clamped(value: Value, least: Value, most: Value) -> Value:
+        return exact.minimum(exact.maximum(value, least), most)
+
+    return elementwise(clamped, x, low, high, nonfinite=True)
 
 
 def abs_(x: Tensor) -> Tensor:
     """The absolute value; that of the least integer wraps to itself."""
-    return _elementwise(lambda value: exact.negate(value) if exact.is_negative(value) else value, x)
+    return elementwise(lambda value: exact.negate(value) if exact.is_negative(value) else value, x, nonfinite=True)
 
 
 def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Tensor:
@@ -167,14 +172,6 @@ def _positions(places: list[int], extent: int) -> Any:
     if any(place not in range(extent) for place in places):
         raise BadArgument("indices", places, f"positions from 0 to {extent - 1}")
     return np.array(places, np.int64)
-
-
-def _elementwise(function: Callable[..., Value], *operands: Tensor) -> Tensor:
-    """An elementwise function that does not round."""
-    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
-    columns = [exact.values_of(broadcast(operand, shape=shape)) for operand in operands]
-    results = [function(*values) for values in zip(*columns, strict=True)]
-    return exact.tensor_of(operands[0].dtype, shape, results, nonfinite=True)
 
 
 def _leaves(dtype: str, value: object) -> list[Value]:

@@ -33,38 +33,8 @@ class TreeError(ValueError):
     """A value that is no reduction tree, or not one for these terms."""
 
 
-class TreeSyntaxError(TreeError):
-    """The text is no tree; `column` counts from 1."""
-
-    def __init__(self, text: str, column: int, expected: str) -> None:
-        self.text, self.column, self.expected = text, column, expected
-        shown = text if len(text) <= 80 else f"{text[:80]}..."
-        super().__init__(f"column {column} of the tree {shown!r}: expected {expected}")
-
-
-class TreeFormError(TreeError):
-    """A JSON value is no tree; `place` is the path to the part that is wrong."""
-
-    def __init__(self, place: str, expected: str) -> None:
-        self.place, self.expected = place, expected
-        super().__init__(f"tree{place}: expected {expected}")
-
-
 class LeafCountError(TreeError):
     """The number of leaves of the tree is not that of the terms."""
-
-    def __init__(self, terms: int, leaves: int) -> None:
-        self.terms, self.leaves = terms, leaves
-        super().__init__(f"the tree has {leaves} leaves, but {terms} terms are to be added")
-
-
-class LeafError(TreeError):
-    """A leaf occurs twice in the tree, or is missing."""
-
-    def __init__(self, leaf: int, problem: str) -> None:
-        self.leaf = leaf
-        name = "c" if leaf == START else leaf
-        super().__init__(f"leaf {name} {problem}: name 0..n-1 once each, c at most once")
 
 
 @dataclass(frozen=True)
@@ -83,7 +53,7 @@ class Tree:
     def explicit(cls, steps: Sequence[int]) -> Tree:
         """The tree of these steps.
 
-        Raises `LeafError`: a leaf is repeated or missing; or `TreeError`: the steps do not leave one result.
+        Raises `TreeError`: a leaf is repeated or missing, or the steps do not leave one result.
         """
         height = 0
         for step in steps:
@@ -104,8 +74,7 @@ class Tree:
     def from_text(cls, text: str) -> Tree:
         """Return the tree of a text in the form of `to_text`.
 
-        Raises `TreeSyntaxError`: the text has another form; names the column; or `LeafError`: a leaf is repeated or
-        missing.
+        Raises `TreeError`: the text has another form, from the named column on, or a leaf is repeated or missing.
         """
         if text in ("fold", "pairwise"):
             return cls(text)  # type: ignore[arg-type]
@@ -116,16 +85,13 @@ class Tree:
     def from_json(cls, value: Any) -> Tree:
         """The tree behind "fold", "pairwise", {"ring": S}, nested arrays of indices and "c", or a text.
 
-        Raises:
-            TreeSyntaxError: a string is no tree.
-            TreeFormError: the value has another form; names the place.
-            LeafError: a leaf is repeated or missing.
+        Raises `TreeError`: the value has another form, at the named place, or a leaf is repeated or missing.
         """
         if isinstance(value, str):
             return cls.from_text(value)
         if isinstance(value, dict):
             if value.keys() != {"ring"} or type(value["ring"]) is not int or value["ring"] < 0:
-                raise TreeFormError("", 'an object {"ring": S} with S of 0 or more')
+                raise TreeError('tree: expected an object {"ring": S} with S of 0 or more')
             return cls("ring", value["ring"])
         return cls.explicit(_steps_of_json(value))
 
@@ -133,22 +99,7 @@ class Tree:
         """`fold`, `pairwise`, `ring(S)`, or the nesting with single spaces."""
         if self.name != "explicit":
             return f"ring({self.first})" if self.name == "ring" else self.name
-        parts: list[str] = []
-        open_nodes: list[int] = []  # children still to come, reading backwards
-        for step in reversed(self.steps):
-            if step < START:
-                parts.append(")")
-                open_nodes.append(-step)
-                continue
-            parts.append("c" if step == START else str(step))
-            while open_nodes:
-                open_nodes[-1] -= 1
-                if open_nodes[-1]:
-                    parts.append(" ")
-                    break
-                open_nodes.pop()
-                parts.append("(")
-        return "".join(reversed(parts))
+        return self.folded(lambda step: "c" if step == START else str(step), lambda children: f"({' '.join(children)})")
 
     def to_json(self) -> Any:
         """Return the JSON form; for a tree so deep that readers of JSON would stop, its text."""
@@ -179,7 +130,7 @@ class Tree:
         """
         if self.name == "explicit":
             if self.leaves != terms:
-                raise LeafCountError(terms, self.leaves)
+                raise LeafCountError(f"the tree has {self.leaves} leaves, but {terms} terms are to be added")
             return self
         if terms < 1:
             return Tree("explicit", steps=(START,))
@@ -293,6 +244,11 @@ def _pairwise(terms: int) -> list[int]:
 
 def _read(text: str) -> list[int]:
     """Return the steps of an explicit tree's text in the form of `to_text`."""
+
+    def wrong(column: int, expected: str) -> TreeError:
+        shown = text if len(text) <= 80 else f"{text[:80]}..."
+        return TreeError(f"column {column} of the tree {shown!r}: expected {expected}")
+
     steps: list[int] = []
     counts = [0]  # of the children of each open node; the first counts trees
     for token in _TOKEN.finditer(text):
@@ -304,18 +260,17 @@ def _read(text: str) -> list[int]:
         elif token[0] == ")" and len(counts) > 1:
             children = counts.pop()
             if children < 2:
-                raise TreeSyntaxError(text, token.start() + 1, "a second child: a node has 2 or more")
+                raise wrong(token.start() + 1, "a second child: a node has 2 or more")
             steps.append(-children)
         elif token[0] != " ":
-            raise TreeSyntaxError(text, token.start() + 1, "a leaf number, c or parentheses in pairs")
+            raise wrong(token.start() + 1, "a leaf number, c or parentheses in pairs")
         counts[-1] += token[0] != " "
     if counts != [1]:
-        raise TreeSyntaxError(text, len(text) + 1, "a closing parenthesis" if len(counts) > 1 else "one tree")
+        raise wrong(len(text) + 1, "a closing parenthesis" if len(counts) > 1 else "one tree")
     spelled = Tree("explicit", steps=tuple(steps)).to_text()
     if spelled != text:
         column = 1 + next((k for k, (x, y) in enumerate(zip(spelled, text, strict=False)) if x != y), len(spelled))
-        raise TreeSyntaxError(text, column, "one space between children, and none elsewhere")
-    _require_each_leaf_once(steps)
+        raise wrong(column, "one space between children, and none elsewhere")
     return steps
 
 
@@ -333,21 +288,19 @@ def _steps_of_json(value: Any) -> list[int]:
             waiting += [(child, f"{place}[{k}]") for k, child in reversed(list(enumerate(entry)))]
         else:
             forms = '"fold", "pairwise", {"ring": S}, ' if not place else ""
-            raise TreeFormError(place, f'{forms}a leaf number, "c", or an array of two or more of these')
-    _require_each_leaf_once(steps)
+            raise TreeError(f'tree{place}: expected {forms}a leaf number, "c", or an array of two or more of these')
     return steps
 
 
 def _require_each_leaf_once(steps: Sequence[int]) -> None:
     leaves: set[int] = set()
+    problem = "leaf {} {}: name 0..n-1 once each, c at most once"
     for step in steps:
+        if step in leaves:
+            raise TreeError(problem.format("c" if step == START else step, "stands in the tree twice"))
         if step >= START:
-            if step in leaves:
-                raise LeafError(step, "stands in the tree twice")
             leaves.add(step)
     count = len(leaves - {START})
-    if count == 0 and len(steps) > 1:
-        raise LeafError(0, "is missing")
     missing = next((leaf for leaf in range(count) if leaf not in leaves), None)
-    if missing is not None:
-        raise LeafError(missing, "is missing")
+    if missing is not None or (count == 0 and len(steps) > 1):
+        raise TreeError(problem.format(missing or 0, "is missing"))

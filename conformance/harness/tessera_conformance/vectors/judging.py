@@ -18,8 +18,7 @@ from tessera_conformance.check import Check, are_nan
 from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise, exact
 from tessera_conformance.oracle import reductions as products
 from tessera_conformance.oracle.bounds.intervals import Enclosure
-from tessera_conformance.oracle.bounds.operations import settled
-from tessera_conformance.oracle.bounds.reductions import MOVED
+from tessera_conformance.oracle.bounds.operations import MOVED, settled
 from tessera_conformance.oracle.elementwise import OPERATIONS
 from tessera_conformance.oracle.exact import NAN, ZERO, FloatFormat, Format, IntegerFormat, Value, values_of
 from tessera_conformance.oracle.parameter_buffers import without_padding

@@ -14,21 +14,16 @@ What is granted at every step, and nothing else:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tessera_conformance.oracle.bounds import compositions, operations, reductions
 from tessera_conformance.oracle.bounds.intervals import FUNCTION_ULPS, Enclosure, Enclosures
+from tessera_conformance.oracle.bounds.operations import RULES as ENCLOSED
+from tessera_conformance.oracle.bounds.operations import function, sums
 from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.tensors import Tensor
 
 __all__ = ["ENCLOSED", "FUNCTION_ULPS", "Enclosure", "enclose", "function", "sums"]
-
-ENCLOSED: Mapping[str, Callable[..., Enclosures]] = {**compositions.RULES, **operations.RULES, **reductions.RULES}
-"""The rule of each function, by its name in the oracle."""
-
-function = operations.function
-sums = reductions.sums
 
 
 def enclose(function_name: str, inputs: Sequence[Tensor], arguments: Mapping[str, Any]) -> Enclosures:

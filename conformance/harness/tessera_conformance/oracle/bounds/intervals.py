@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import TypeAlias
+from itertools import product
+from typing import Any, TypeAlias
 
 import gmpy2
 
-from tessera_conformance.oracle.elementwise import OPERATIONS, Context, Number, contexts, fraction
-from tessera_conformance.oracle.exact import ACCUMULATORS, FloatFormat, Value, component_format, finite, is_finite
+from tessera_conformance.oracle.elementwise import OPERATIONS, Context, Number, contexts
+from tessera_conformance.oracle.exact import (
+    ACCUMULATORS,
+    FloatFormat,
+    Value,
+    component_format,
+    finite,
+    fraction,
+    is_finite,
+)
 from tessera_conformance.oracle.trees import START, Order, Tree
 
 # Intervals whose ends are rounded outward, and enclosures of results made from them.
@@ -104,13 +113,36 @@ class Interval:
 POINT_ZERO = Interval(ZERO, ZERO)
 
 
-def enclosure(ideal: Interval, actual: Interval, rule: str) -> Enclosure | None:
-    """The enclosure of a result, from an interval of the exact result and one of all acceptable results."""
+def enclosure(ideal: Interval, actual: Interval, rule: str) -> Enclosure:
+    """Return the enclosure of a result, from an interval of the exact result and one of all acceptable results.
+
+    Raises `Unpromised`: an end is infinite.
+    """
     if not all(map(gmpy2.is_finite, (ideal.low, ideal.high, actual.low, actual.high))):
-        return None
+        raise Unpromised("some order may overflow")
     exact = (gmpy2.mpq(ideal.low) + gmpy2.mpq(ideal.high)) / 2
     low, high = min(ideal.low, actual.low), max(ideal.high, actual.high)
-    return Enclosure(_fraction(exact), _fraction(max(exact - gmpy2.mpq(low), gmpy2.mpq(high) - exact)), rule)
+    return Enclosure(fraction(exact), fraction(max(exact - gmpy2.mpq(low), gmpy2.mpq(high) - exact)), rule)
+
+
+def promised(compute: Callable[..., Enclosure], *arguments: Any) -> Enclosure | None:
+    """Return the enclosure that a function computes; None if it raises `Unpromised`."""
+    try:
+        return compute(*arguments)
+    except Unpromised:
+        return None
+
+
+def number(value: Value) -> Fraction:
+    """Return the number of a value. Raises `Unpromised`: it is NaN or infinite."""
+    if not is_finite(value):
+        raise Unpromised("an operand that is not finite")
+    return finite(value)
+
+
+def point(value: Value) -> Interval:
+    """Return the interval of one number. Raises `Unpromised`: it is NaN or infinite."""
+    return Interval.around(number(value))
 
 
 def total(terms: Sequence[Interval]) -> Interval:
@@ -119,10 +151,6 @@ def total(terms: Sequence[Interval]) -> Interval:
     for term in terms:
         low, high = DOWN.add(low, term.low), UP.add(high, term.high)
     return Interval(low, high)
-
-
-def _fraction(rational: Number) -> Fraction:
-    return Fraction(int(rational.numerator), int(rational.denominator))
 
 
 def _directed(number: Real, context: Context) -> Number:
@@ -157,6 +185,10 @@ class Steps:
     def rounded(self, x: Interval, format_: FloatFormat) -> Interval:
         """Return a result of +, -, * or a conversion, rounded."""
         return x
+
+    def stored(self, x: Interval, inner: FloatFormat, result: FloatFormat) -> Interval:
+        """Return a number of the accumulator's type in the result's: rounded once more if they differ."""
+        return x if result == inner else self.rounded(x, result)
 
     def quotient(self, x: Interval, y: Interval, format_: FloatFormat) -> Interval:
         """A quotient."""
@@ -231,15 +263,21 @@ EXACT: Steps = Steps()
 FAST: Fast = Fast()
 
 
+def enclosed(compute: Callable[[Steps], Sequence[Interval]], count: int, rule: str, steps: Steps = FAST) -> Enclosures:
+    """Return the enclosures of so many results of some steps, which are taken exactly and with errors."""
+    try:
+        pairs = zip(compute(EXACT), compute(steps), strict=True)
+        return [promised(enclosure, ideal, actual, rule) for ideal, actual in pairs]
+    except Unpromised:
+        return [None] * count
+
+
 def image(name: str, *operands: Interval) -> Interval:
     """The values of a function that is monotonic in each operand over its interval: those at the corners bound them.
 
     Raises `Unpromised`: the function has no value somewhere.
     """
-    corners: list[tuple[Number, ...]] = [()]
-    for operand in operands:
-        ends = (operand.low,) if operand.low == operand.high else (operand.low, operand.high)
-        corners = [(*corner, end) for corner in corners for end in ends]
+    corners = list(product(*(dict.fromkeys((operand.low, operand.high)) for operand in operands)))
     lows = [OPERATIONS[name](DOWN, *corner) for corner in corners]
     highs = [OPERATIONS[name](UP, *corner) for corner in corners]
     if any(map(gmpy2.is_nan, (*lows, *highs))):
@@ -389,16 +427,20 @@ def _growth(roundings: int, format_: FloatFormat) -> Fraction:
     return fraction(UP.sub(UP.pow(UP.add(1, unit(format_)), roundings), 1))
 
 
-def finished(
-    terms: Terms, error: Fraction, accumulator: FloatFormat, result: FloatFormat, rule: str
-) -> Enclosure | None:
-    """Return the enclosure of a sum: None if some order may overflow; with a final rounding if the types differ."""
-    if terms.magnitude + error > accumulator.largest:
-        return None
-    reached = Interval.around(terms.exact, error)
-    if result != accumulator:
-        reached = FAST.rounded(reached, result)
-    if abs(terms.exact) + error > result.largest:
-        return None
+def in_any_order(terms: Terms, inner: FloatFormat, result: FloatFormat, *, products: bool = False) -> Enclosure:
+    """Return the enclosure of a sum of terms, or of products, in any order."""
+    kind, roundings = ("products", terms.count) if products else ("terms", max(terms.count - 1, 0))
+    rule = f"any order of {terms.count} {kind}, gamma({roundings})"
+    return finished(terms, any_order(terms, inner, products=products), inner, result, rule)
+
+
+def finished(terms: Terms, error: Fraction, accumulator: FloatFormat, result: FloatFormat, rule: str) -> Enclosure:
+    """Return the enclosure of a sum, with a final rounding if the types differ.
+
+    Raises `Unpromised`: some order may overflow.
+    """
+    if terms.magnitude + error > accumulator.largest or abs(terms.exact) + error > result.largest:
+        raise Unpromised("some order may overflow")
+    reached = FAST.stored(Interval.around(terms.exact, error), accumulator, result)
     answer = enclosure(Interval.around(terms.exact), reached, rule)
-    return answer and Enclosure(terms.exact, max(answer.error, error), rule)
+    return Enclosure(terms.exact, max(answer.error, error), rule)
