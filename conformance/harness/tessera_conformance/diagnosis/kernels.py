@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from tessera_conformance.diagnosis.departure import OWN, WIDE, Budget, Departure, Steps, function, limited
 from tessera_conformance.oracle import FUNCTIONS, exact
-from tessera_conformance.oracle.elementwise import OPERATIONS, TANH_FACTOR, grouped, sqrt_two_over_pi
+from tessera_conformance.oracle.elementwise import OPERATIONS, TANH_FACTOR, sqrt_two_over_pi
 from tessera_conformance.oracle.exact import (
     ACCUMULATORS,
     COMPONENTS,
@@ -375,7 +375,7 @@ def _elements(work: Work) -> list[tuple[Value, ...]]:
     if len(inputs) == 1:
         return [(value,) for value in work.values()]
     a, b = (tensor_of(x.dtype, x.shape, work.values(at), nonfinite=True) for at, x in enumerate(inputs[:2]))
-    pairs = grouped(a, b)[1]
+    pairs = exact.grouped(a, b)[1]
     if len(inputs) == 2:
         return list(pairs)
     return [(x, y, z) for (x, y), z in zip(pairs, work.values(2), strict=True)]

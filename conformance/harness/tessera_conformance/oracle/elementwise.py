@@ -8,7 +8,6 @@ from functools import cache, partial
 from typing import Any, Literal, TypeAlias
 
 import gmpy2
-import numpy as np
 
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.exact import BadArgument, FloatFormat, IntegerFormat, Special, Value
@@ -210,7 +209,7 @@ def relu(x: Tensor) -> Tensor:
     """The maximum of x and +0: NaN propagates, and -0 gives +0."""
     if x.dtype not in exact.FORMATS:
         raise BadArgument("dtype", x.dtype, "a real dtype")
-    return elementwise(lambda value: exact.maximum(value, exact.ZERO), x, nonfinite=True)
+    return exact.elementwise(lambda value: exact.maximum(value, exact.ZERO), x, nonfinite=True)
 
 
 _Function: TypeAlias = Callable[[Value, FloatFormat], Value]
@@ -257,22 +256,22 @@ def _activated(function: _Function, x: Tensor) -> Tensor:
 
 def add(a: Tensor, b: Tensor) -> Tensor:
     """a + b (LANG-02.3-61)."""
-    return elementwise(exact.add, a, b)
+    return exact.elementwise(exact.add, a, b)
 
 
 def subtract(a: Tensor, b: Tensor) -> Tensor:
     """a - b (LANG-02.3-62)."""
-    return elementwise(exact.subtract, a, b)
+    return exact.elementwise(exact.subtract, a, b)
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
     """a * b (LANG-02.3-63)."""
-    return elementwise(exact.multiply, a, b)
+    return exact.elementwise(exact.multiply, a, b)
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
     """a / b (LANG-02.3-64); an integer divided by zero is an error, not a value."""
-    return elementwise(_truncated if isinstance(exact.FORMATS[a.dtype], IntegerFormat) else exact.divide, a, b)
+    return exact.elementwise(_truncated if isinstance(exact.FORMATS[a.dtype], IntegerFormat) else exact.divide, a, b)
 
 
 def negate(a: Tensor) -> Tensor:
@@ -282,7 +281,7 @@ def negate(a: Tensor) -> Tensor:
 
 
 def _comparison(orders: Collection[int | None], a: Tensor, b: Tensor) -> Tensor:
-    shape, pairs = grouped(a, b)
+    shape, pairs = exact.grouped(a, b)
     return Tensor.from_words("bool", shape, [int(exact.compare(x, y) in orders) for x, y in pairs])
 
 
@@ -295,22 +294,6 @@ COMPARISONS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "greater_or_equal": partial(_comparison, (0, 1)),
 }
 """The comparisons (LANG-02.3-66 to -71), by the orders for which they hold; None is the order of NaN and any number."""
-
-
-def grouped(*operands: Tensor) -> tuple[tuple[int, ...], list[tuple[Any, ...]]]:
-    """Return the broadcast shape of operands of one dtype, and the group of elements at each place of it."""
-    if len({operand.dtype for operand in operands}) > 1:
-        raise BadArgument("operands", [operand.dtype for operand in operands], "operands of one dtype")
-    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
-    places = (np.broadcast_to(np.arange(x.size).reshape(x.shape), shape).ravel().tolist() for x in operands)
-    columns = [list(map(exact.elements_of(x).__getitem__, chosen)) for x, chosen in zip(operands, places, strict=True)]
-    return shape, list(zip(*columns, strict=True))
-
-
-def elementwise(function: Callable[..., Value], *operands: Tensor, nonfinite: bool = False) -> Tensor:
-    """Return a function of the elements at each place, rounded once to the dtype of the first operand."""
-    shape, groups = grouped(*operands)
-    return exact.tensor_of(operands[0].dtype, shape, [function(*group) for group in groups], nonfinite=nonfinite)
 
 
 def _truncated(x: Value, y: Value) -> Value:
@@ -331,7 +314,7 @@ Overflow: TypeAlias = Literal["saturate", "nonfinite"]
 def pow_(x: Tensor, y: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
     """x to the power y; pow(x, 0) and pow(1, y) are 1 even for NaN."""
     target, nonfinite = exact.float_format(x.dtype), is_nonfinite(overflow)
-    shape, pairs = grouped(x, y)
+    shape, pairs = exact.grouped(x, y)
     codes = {pair: evaluate("pow", target, *pair, nonfinite=nonfinite) for pair in set(pairs)}
     return exact.tensor_of(x.dtype, shape, [codes[pair] for pair in pairs], nonfinite=nonfinite)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -223,6 +223,22 @@ def from_rows(x: Tensor, axis: int, rows: Iterable[Sequence[Value]]) -> Tensor:
         for place, value in zip(line, row, strict=True):
             results[place] = value
     return tensor_of(x.dtype, x.shape, results)
+
+
+def grouped(*operands: Tensor) -> tuple[tuple[int, ...], list[tuple[Any, ...]]]:
+    """Return the broadcast shape of operands of one dtype, and the group of elements at each place of it."""
+    if len({operand.dtype for operand in operands}) > 1:
+        raise BadArgument("operands", [operand.dtype for operand in operands], "operands of one dtype")
+    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+    places = (np.broadcast_to(np.arange(x.size).reshape(x.shape), shape).ravel().tolist() for x in operands)
+    columns = [list(map(elements_of(x).__getitem__, chosen)) for x, chosen in zip(operands, places, strict=True)]
+    return shape, list(zip(*columns, strict=True))
+
+
+def elementwise(function: Callable[..., Value], *operands: Tensor, nonfinite: bool = False) -> Tensor:
+    """Return a function of the elements at each place, rounded once to the dtype of the first operand."""
+    shape, groups = grouped(*operands)
+    return tensor_of(operands[0].dtype, shape, [function(*group) for group in groups], nonfinite=nonfinite)
 
 
 def stacked(inputs: tuple[Tensor, ...]) -> Tensor:

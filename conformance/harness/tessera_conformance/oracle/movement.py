@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.elementwise import elementwise
 from tessera_conformance.oracle.exact import BadArgument, IntegerFormat, Value
 from tessera_conformance.tensors import Tensor, shape_of
 
@@ -109,12 +108,12 @@ def select(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
     """The larger; NaN wins, -0 is below +0."""
-    return elementwise(exact.maximum, a, b, nonfinite=True)
+    return exact.elementwise(exact.maximum, a, b, nonfinite=True)
 
 
 def minimum(a: Tensor, b: Tensor) -> Tensor:
     """The smaller; NaN wins, -0 is below +0."""
-    return elementwise(exact.minimum, a, b, nonfinite=True)
+    return exact.elementwise(exact.minimum, a, b, nonfinite=True)
 
 
 def clamp(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -123,12 +122,14 @@ def clamp(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     def clamped(value: Value, least: Value, most: Value) -> Value:
         return exact.minimum(exact.maximum(value, least), most)
 
-    return elementwise(clamped, x, low, high, nonfinite=True)
+    return exact.elementwise(clamped, x, low, high, nonfinite=True)
 
 
 def abs_(x: Tensor) -> Tensor:
     """The absolute value; that of the least integer wraps to itself."""
-    return elementwise(lambda value: exact.negate(value) if exact.is_negative(value) else value, x, nonfinite=True)
+    return exact.elementwise(
+        lambda value: exact.negate(value) if exact.is_negative(value) else value, x, nonfinite=True
+    )
 
 
 def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Tensor:

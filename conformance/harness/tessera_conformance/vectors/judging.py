@@ -109,8 +109,8 @@ def overflows(vector: Vector) -> bool:
     operands, name = _inputs(vector), _name(vector)
     if name not in INTEGER_OPERATIONS or not isinstance(exact.FORMATS.get(operands[0].dtype), IntegerFormat):
         return False
-    columns = elementwise.paired(*operands)[1] if len(operands) == 2 else [(value,) for value in values_of(operands[0])]
-    return [INTEGER_OPERATIONS[name](*column) for column in columns] != values_of(vector.expected[0])
+    groups = exact.grouped(*operands)[1]
+    return [INTEGER_OPERATIONS[name](*group) for group in groups] != values_of(vector.expected[0])
 
 
 def recognize_wide_indices(check: Check, actual: Any, frozen: Tensor) -> None:

@@ -55,7 +55,6 @@ from tessera_conformance.oracle.elementwise import (
     TANH_FACTOR,
     cast,
     cosine_and_sine,
-    grouped,
     root_of_two_over_pi,
 )
 from tessera_conformance.oracle.exact import (
@@ -66,6 +65,7 @@ from tessera_conformance.oracle.exact import (
     finite,
     float_format,
     fraction,
+    grouped,
     is_finite,
     values_of,
 )
