@@ -108,7 +108,7 @@ def _engine() -> list[Outcome]:
     sent = messages("all_reduce", algorithm("ring", MANY), MANY * 1000)
     first = seconds(partial(travel, topology, devices, sent, 4))
     ours = min(first, seconds(partial(travel, topology, devices, sent, 4)))
-    writing = seconds(partial(messages, "all_reduce", "ring", MANY, MANY * 1000))
+    writing = seconds(partial(messages, "all_reduce", algorithm("ring", MANY), MANY * 1000))
     name, peer = f"ring of {MANY} ranks, engine", "writing its messages"
     return [
         Measurement(name, ours, peer, writing, ours, "s", ENGINE),
@@ -135,7 +135,7 @@ def _chunks() -> Measurement:
     """Chunks that every rank sends directly to every other, most of which wait for links."""
     sent = messages("all_reduce", algorithm("direct", DIRECT), DIRECT * 7 * CHUNK, chunk=CHUNK)
     ours = seconds(partial(travel, uniform(1, DIRECT), range(DIRECT), sent, 4, chunk=CHUNK))
-    writing = seconds(partial(messages, "all_reduce", "direct", DIRECT, DIRECT * 7 * CHUNK, chunk=CHUNK))
+    writing = seconds(partial(messages, "all_reduce", algorithm("direct", DIRECT), DIRECT * 7 * CHUNK, chunk=CHUNK))
     name = f"direct, {DIRECT} ranks, {len(sent)} chunks"
     return Measurement(name, ours, "writing its messages", writing, ours, "s", None)
 
