@@ -76,6 +76,12 @@ def test_a_wrong_arithmetic_is_named(
     assert actual.departures[0].witness
 
 
+def test_a_hello_declares_order_and_subnormals(probed: Callable[..., Finding], orders: ModuleType) -> None:
+    hello = {"trees": {"matmul": "fold"}, "subnormals": "flushed"}
+    assert aspects(probed(PRODUCT, hello=hello, products=orders.flushed_products)) == []
+    assert aspects(probed(PRODUCT, hello=hello, products=orders.rounded_products)) == ["subnormals"]
+
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -191,11 +197,7 @@ def test_files(fakes_directory: Path, tmp_path: Path) -> None:
     assert (actual["verdict"], actual["departures"][0]["aspect"]) == ("differs", "order")
     assert actual["tree"].startswith("((((")
     assert (tmp_path / "f.svg").read_text().startswith("<svg")
-    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == [
-        "sum-24-fp32.json",
-        "sum-24-fp32.md",
-        "sum-24-fp32.svg",
-    ]
+    assert sorted(path.suffix for path in (tmp_path / "all").glob("sum-24-fp32.*")) == [".json", ".md", ".svg"]
 
 
 @pytest.mark.parametrize(
@@ -217,6 +219,11 @@ def test_what_cannot_be_probed(
     told = capsys.readouterr()
     assert words in told.err
     assert told.out == ""
+
+
+def test_a_declaration_needs_an_implementation_that_starts(fakes_directory: Path, tmp_path: Path) -> None:
+    assert run("--impl=py:known_orders:Dead", f"--write={tmp_path / 'declared.toml'}") == 2
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_hang_ends_at_the_deadline(fakes_directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -164,12 +164,12 @@ class Summing:
         products: Callable[[Any, Any], Any] = rounded_products,
         declared: Any = None,
         arithmetic: Any = None,
-        trees: dict[str, str] | None = None,
+        hello: dict[str, Any] | None = None,
         by_program: bool = False,
         chunked: bool = False,
     ) -> None:
         self.reduce, self.products, self.declared = reduce, products, declared
-        self.arithmetic, self.trees, self.by_program, self.chunked = arithmetic, trees, by_program, chunked
+        self.arithmetic, self.said, self.by_program, self.chunked = arithmetic, hello or {}, by_program, chunked
         self.calls = 0
         self.programs: list[str] = []
 
@@ -178,7 +178,7 @@ class Summing:
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "known_orders", "version": "1"},
             "documents": [],
-            "arithmetic": {"level": "deterministic"} | ({"trees": self.trees} if self.trees else {}),
+            "arithmetic": {"level": "deterministic"} | self.said,
         }
 
     def numerics_evaluate(
@@ -300,3 +300,10 @@ class Mute:
 
     def hello(self) -> dict[str, Any]:
         return Summing().hello()
+
+
+class Dead(Mute):
+    """Does not start."""
+
+    def hello(self) -> dict[str, Any]:
+        raise OSError("no device")

@@ -12,7 +12,7 @@ import numpy as np
 
 from tessera_conformance.dsl import returning, type_of, type_text
 from tessera_conformance.oracle.exact import ACCUMULATORS, FORMATS, Value, float_format
-from tessera_conformance.protocol import Fault, Observation, Returned, Unsupported, describe
+from tessera_conformance.protocol import Fault, Hello, Observation, Returned, Unsupported, describe
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.terminal import error_text, quoted_tail
@@ -240,12 +240,17 @@ class Box:
         return {"source": source, "function": "f", "inputs": named, "level": self.level}
 
 
-def box_for(session: Session, subject: Subject) -> Box:
-    """Return the box of a subject; start the implementation. Raises `CannotProbe`: it does not start."""
+def hello_of(session: Session) -> Hello:
+    """Return the Hello of the implementation, which is started. Raises `CannotProbe`: it does not start."""
     hello = session.open()
     if isinstance(hello, Fault):
         raise CannotProbe(f"{session.label}: {describe(hello)}{_stderr(hello)}")
-    return Box(session, subject, hello.level)
+    return hello
+
+
+def box_for(session: Session, subject: Subject) -> Box:
+    """Return the box of a subject at the level of the implementation. Raises `CannotProbe`: it does not start."""
+    return Box(session, subject, hello_of(session).level)
 
 
 def words_of(values: Sequence[Value], dtype: str) -> Words:

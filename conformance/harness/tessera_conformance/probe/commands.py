@@ -27,12 +27,13 @@ from tessera_conformance.probe.calls import (
     CannotProbe,
     Subject,
     box_for,
+    hello_of,
     words_of,
 )
 from tessera_conformance.probe.node_arithmetic import MOST_RANKS, groups_of
 from tessera_conformance.probe.reveal import abbreviated, pattern
 from tessera_conformance.probe.run import Finding, alike_elements, plain, probe
-from tessera_conformance.protocol import Hello, Returned, Unsupported, describe
+from tessera_conformance.protocol import Returned, Unsupported, describe
 from tessera_conformance.reports.publish import write_text, write_toml
 from tessera_conformance.reports.summary import table
 from tessera_conformance.session import Session
@@ -567,14 +568,13 @@ def _write_declaration(arguments: argparse.Namespace) -> int:
     rows: list[ShapeOrder] = []
     without: list[str] = []
     with closing(Session(locate(arguments.impl), arguments.deadline)) as session:
-        hello = session.open()
+        hello = hello_of(session)
         for subject in subjects():
             try:
                 rows += orders(session, subject)
             except CannotProbe as reason:
                 without.append(str(reason).splitlines()[0])
-    name = f"{hello.name} {hello.version}" if isinstance(hello, Hello) else arguments.impl
-    write_toml(arguments.write, as_toml(name, rows), "declared")
+    write_toml(arguments.write, as_toml(f"{hello.name} {hello.version}", rows), "declared")
     print(f"{arguments.write}: {len(rows)} orders of {len({row.subject for row in rows})} shapes")
     for line in without:
         print(f"  not declared: {line}")

@@ -15,7 +15,7 @@ from tessera_conformance.arithmetic.nodes import ModelError, NodeArithmetic, can
 from tessera_conformance.check import are_nan
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.oracle.trees import LeafCountError, Tree, TreeError
-from tessera_conformance.probe.calls import Box, CannotProbe, Subject, box_for, samples
+from tessera_conformance.probe.calls import Box, CannotProbe, Subject, box_for, hello_of, samples
 from tessera_conformance.probe.node_arithmetic import (
     Arithmetic,
     Group,
@@ -31,7 +31,8 @@ from tessera_conformance.probe.node_arithmetic import (
     require_same,
 )
 from tessera_conformance.probe.reveal import NotATree, first_wrong_pair, pattern, reveal, reveal_exact_nodes
-from tessera_conformance.protocol import Fault, Hello, Returned, Unsupported, describe
+from tessera_conformance.protocol import Arithmetic as DeclaredArithmetic
+from tessera_conformance.protocol import Returned, Unsupported, describe
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 
@@ -93,19 +94,17 @@ def declaration(box: Box) -> Declaration | None:
 
 
 def _from_hello(box: Box) -> Declaration | None:
-    hello = box.session.open()
-    if isinstance(hello, Fault):
-        raise CannotProbe(describe(hello))
-    trees = hello.message.get("arithmetic", {}).get("trees", {})
-    if box.subject.operation not in trees:
+    stated = DeclaredArithmetic.of(hello_of(box.session).message.get("arithmetic", {}))
+    if box.subject.operation not in stated.trees:
         return None
     try:
-        tree = _spelled(Tree.from_text(trees[box.subject.operation]), box)
+        tree = _spelled(Tree.from_text(stated.trees[box.subject.operation]), box)
     except LeafCountError:
         return None  # declared for another shape
     except TreeError as error:
         raise CannotProbe(f"arithmetic.trees.{box.subject.operation} of the Hello: {error}") from None
-    return Declaration(tree, canonical(box.subject.dtype), "Hello, with the arithmetic of the reference arithmetic")
+    model = canonical(box.subject.dtype).but(subnormals="flushed" if stated.flushes else "kept")
+    return Declaration(tree, model, "Hello, with the arithmetic of the reference arithmetic")
 
 
 def _spelled(tree: Tree, box: Box) -> Tree:
@@ -374,10 +373,8 @@ def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = Fal
     """
     began = time.perf_counter()
     box = box_for(session, subject)
-    hello = session.open()
-    name = f"{hello.name} {hello.version}" if isinstance(hello, Hello) else session.label
-    stated = declaration(box)
-    finding = replace(_looked_at(box, stated, seed, in_full), implementation=name)
+    hello = hello_of(session)
+    finding = _looked_at(box, f"{hello.name} {hello.version}", declaration(box), seed, in_full)
     if finding.arithmetic is not None:
         finding = replace(finding, others=compare_other_elements(box, finding.arithmetic, seed))
     if subject.operation == "all_reduce":
@@ -385,9 +382,9 @@ def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = Fal
     return replace(finding, calls=box.calls, seconds=time.perf_counter() - began)
 
 
-def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -> Finding:
+def _looked_at(box: Box, name: str, stated: Declaration | None, seed: int, in_full: bool) -> Finding:
     """Return the finding of masks and replays; a sum that is no fixed tree is a finding too."""
-    finding = Finding(box.subject, "", None, None, None, stated)
+    finding = Finding(box.subject, name, None, None, None, stated)
     try:
         masks = masks_for(box)
         is_exact = masks.absorbs_nothing()  # then only replays can distinguish a declared order from another
