@@ -23,7 +23,7 @@ import pytest
 from tessera_conformance.commands import suite_process
 from tessera_conformance.commands.suite_process import ALONE, LONG, processes
 from tessera_conformance.executor import engine as engines
-from tessera_conformance.executor.engine import Engine, ExecutorUnavailable, Lost, Unit
+from tessera_conformance.executor.engine import Engine, ExecutorUnavailable, Lost
 from tessera_conformance.executor.worker import Answer, NoAnswer, read_answer
 from tessera_conformance.registry.cases import IndexedCase
 from tessera_conformance.reports.journal import Report, read
@@ -292,7 +292,7 @@ def test_a_worker_with_another_version_of_the_project_is_named(
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 def test_no_task_is_lost_in_silence(engine: Engine) -> None:
     """One that is given up has a reason; a process that dies takes with it its own task alone."""
-    units = [Unit(("gives a", "dies", "gives b"), 1), Unit(("forgets", "gives c"), 1), Unit(("gives d", "raises"), 1)]
+    units = [("gives a", "dies", "gives b"), ("forgets", "gives c"), ("gives d", "raises")]
     assert dict(engine.results(units)) == {
         **{f"gives {name}": [1, {"two": 2.5}] for name in "abcd"},
         "dies": Lost("", by_task=True),
@@ -340,7 +340,7 @@ def test_a_worker_is_given_no_unit_before_it_has_shown_that_it_is_alike(engine: 
     newcomer, accepted = sorted(engine._accepted)
     del engine._accepted[newcomer]
     engine._greetings[newcomer] = engine._client.submit(str, "late", workers=["tcp://127.0.0.1:1"])
-    units = [Unit((f"gives {number}",), 1) for number in range(6)]
+    units = [(f"gives {number}",) for number in range(6)]
     assert {answer.worker for _, answer in engine._answers(units)} == {accepted}
     engine._greetings.pop(newcomer).cancel()
     engine._look_around()
@@ -350,16 +350,16 @@ def test_a_worker_is_given_no_unit_before_it_has_shown_that_it_is_alike(engine: 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 def test_a_unit_that_a_worker_cannot_do_ends_the_run(engine: Engine) -> None:
     with pytest.raises(ExecutorUnavailable, match=r"^worker tcp://\S+ has no such device$"):
-        list(engine.results([Unit(("cannot",), 1)]))
+        list(engine.results([("cannot",)]))
     with pytest.raises(ExecutorUnavailable, match=r"^worker tcp://\S+ has another implementation than this machine"):
-        list(engine.results([Unit(("stranger",), 1)]))
+        list(engine.results([("stranger",)]))
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.slow
 def test_a_task_that_fells_every_worker_is_given_up(engine: Engine) -> None:
     """After as many deaths as the scheduler allows; the other tasks have their results."""
-    actual = dict(engine.results([Unit(("fells",), 2), Unit(("gives a",), 1), Unit(("gives b",), 1)]))
+    actual = dict(engine.results([("fells",), ("gives a",), ("gives b",)]))
     assert actual.pop("fells") == Lost("2 workers died one after another while they had it", by_task=False)
     assert sorted(actual) == ["gives a", "gives b"]
 

@@ -14,7 +14,7 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
 
 from tessera_conformance.executor.worker import Answer, own_identity, perform, read_answer, stop
 from tessera_conformance.options import EXECUTORS
@@ -37,12 +37,8 @@ UNITS_PER_SLOT = 4
 """The number of units for each process that the workers run at a time, so that they end about together."""
 
 
-@dataclass(frozen=True)
-class Unit:
-    """Tasks by name, in the order in which they are done, and their estimated seconds."""
-
-    tasks: tuple[str, ...]
-    seconds: float
+Unit: TypeAlias = tuple[str, ...]
+"""Tasks by name, in the order in which they are done."""
 
 
 @dataclass(frozen=True)
@@ -71,20 +67,16 @@ def units_of(seconds: Mapping[str, float], slots: int, least_seconds: float) -> 
     starting its process takes longer than its tasks.
     """
     target = max(least_seconds, sum(seconds.values()) / (UNITS_PER_SLOT * max(slots, 1)))
-    return sorted(_cut(seconds, target), key=lambda unit: -unit.seconds)
-
-
-def _cut(seconds: Mapping[str, float], target: float) -> Iterator[Unit]:
+    units: list[tuple[float, Unit]] = []
     waiting: list[str] = []
     total = 0.0
-    for task, needed in seconds.items():
+    for number, (task, needed) in enumerate(seconds.items(), start=1):
         waiting.append(task)
         total += needed
-        if total >= target:
-            yield Unit(tuple(waiting), total)
+        if total >= target or number == len(seconds):
+            units.append((total, tuple(waiting)))
             waiting, total = [], 0.0
-    if waiting:
-        yield Unit(tuple(waiting), total)
+    return [unit for _, unit in sorted(units, key=lambda unit: -unit[0])]
 
 
 # The workers of a dask cluster: they are checked to be like this machine and given units of work, lost ones again.
@@ -159,11 +151,11 @@ class Engine:
             for unit, answer in self._answers(waiting):
                 yield from answer.results
                 finished = {task for task, _ in answer.results}
-                left = [task for task in unit.tasks if task not in finished]
+                left = [task for task in unit if task not in finished]
                 if left and not answer.whole and answer.running in left:
                     yield answer.running, Lost("", by_task=True)
                     left.remove(answer.running)
-                    again += [Unit(tuple(left), unit.seconds)] if left else []
+                    again += [tuple(left)] if left else []
                 else:
                     reason = answer.failure or "its process ended without a result"
                     yield from ((task, Lost(reason, by_task=False)) for task in left)
@@ -189,7 +181,7 @@ class Engine:
         while waiting or self._pending:
             while waiting and len(self._pending) < sum(self._accepted.values()):
                 unit = waiting.popleft()
-                future = self._ask(unit.tasks, sorted(self._accepted))
+                future = self._ask(unit, sorted(self._accepted))
                 self._pending[future.key] = Asked(unit, future, frozenset(self._accepted))
                 future.add_done_callback(ended.put)
                 del future  # the cluster need not keep what was answered
