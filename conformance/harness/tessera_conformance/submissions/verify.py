@@ -12,11 +12,10 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from _pytest.mark import KeywordMatcher, MarkMatcher
@@ -149,15 +148,17 @@ def _environment() -> dict[str, Any]:
 
 def _repeat(report: Report, implementation: str) -> str:
     chosen = report.header["selection"]
-    words = ["tessera-conformance", "run", f"--impl={implementation}", f"--profile={chosen['profile']}"]
-    words += [f"--level={chosen['level']}", "--deviations=deviations.toml"]
-    compiler = report.header["implementation"].get("compiler")
-    words += [f"--compiler={compiler}"] if compiler else []
-    words += [f"--via={chosen['via']}"] if chosen.get("via", "programs") != "programs" else []
-    words += [f"--seed={chosen['seed']}"] if chosen.get("seed") else []
-    words += ["--evidence=all"] if chosen.get("evidence") == "all" else []
-    words += [f"--shard={chosen['shard']}"] if chosen["shard"] else []
-    words += [f"--today={chosen['today']}"] if chosen["today"] else []
+    options = {
+        "impl": implementation,
+        "profile": chosen["profile"],
+        "level": chosen["level"],
+        "deviations": "deviations.toml",
+        "compiler": report.header["implementation"].get("compiler"),
+        **{name: chosen.get(name) for name in ("via", "seed", "evidence", "shard", "today")},
+    }
+    usual = (None, 0, "programs", "digests")
+    stated = [f"--{name}={value}" for name, value in options.items() if value not in usual]
+    words = ["tessera-conformance", "run", *stated]
     part = "" if chosen["complete"] else "\nThe run left cases out: `plan.txt` names those that it had.\n"
     return f"""# How to repeat this run
 
@@ -199,8 +200,7 @@ def sign(directory: Path, key: Path) -> str:
     return str(public)
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """The public key and the signature in hexadecimal digits, as a submission states them."""
 
     public: str
@@ -211,11 +211,7 @@ def read_signature(directory: Path) -> Signature | None:
     """Return the signature of a submission; None without a file of one, or if it is malformed."""
     path = directory / SIGNATURE
     try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
-        document = read_json(data if len(data) <= _LARGEST else b"")
+        document = read_json(path.read_bytes()) if path.is_file() and path.stat().st_size <= _LARGEST else {}
         return Signature(str(document["public_key"]), str(document["signature"]))
     except (OSError, NoDocument, KeyError, TypeError):
         return None
@@ -345,16 +341,14 @@ def _files(directory: Path) -> Iterator[str]:
     there = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
     yield from (f"{path}: missing" for path in sorted({*FILES} - there))
     yield from (f"{path}: no file of the submission" for path in sorted(there - {*FILES, SIGNATURE}))
-    large = [path for path in sorted(there & {*FILES}) if (directory / path).stat().st_size > MOST_BYTES]
-    if MANIFEST in there and (directory / MANIFEST).stat().st_size > MOST_HEADER:
-        large += [MANIFEST]
+    most = dict.fromkeys(FILES, MOST_BYTES) | {MANIFEST: MOST_HEADER}
+    large = [path for path in sorted(there & {*FILES}) if (directory / path).stat().st_size > most[path]]
     if large:
         yield from (f"{path}: larger than any file of a submission" for path in large)
         return
-    if MANIFEST not in there:
-        yield f"{MANIFEST}: cannot be read: no plain file"
-        return
     try:
+        if MANIFEST not in there:
+            raise NoDocument("no plain file")
         manifest = read_json((directory / MANIFEST).read_bytes())
         if not isinstance(manifest, dict):
             raise NoDocument(f"is {type(manifest).__name__}, expected an object of digests")
@@ -602,8 +596,8 @@ def _verify(directory: Path, trusted: Path | None) -> int:
     print_problems(SubmissionProblem(problem) for problem in outcome.problems[:SHOWN])
     if len(outcome.problems) > SHOWN:
         print(f"and {len(outcome.problems) - SHOWN} more")
-    by_replay, others = outcome.replayed, f"{outcome.digests} by digest, {outcome.by_claims} by the claims"
-    counts = f"{by_replay} cases verified by replay, {others}, {outcome.unverified} not at all"
+    by_others = f"{outcome.digests} by digest, {outcome.by_claims} by the claims, {outcome.unverified} not at all"
+    counts = f"{outcome.replayed} cases verified by replay, {by_others}"
     if outcome.problems:
         print_error(error_text(str(directory), f"{len(outcome.problems)} problems", do=counts))
         return 1
