@@ -12,9 +12,9 @@ import pytest
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.dsl import tensor_of
-from tessera_conformance.fuzz.run import MalformedFinding, Plan, claimed, load, run, save, tried
+from tessera_conformance.fuzz import KINDS
 from tessera_conformance.fuzz.statements import FEATURES, Subject
-from tessera_conformance.fuzz.trials import KINDS, Tally, Trial, as_json, trial_from
+from tessera_conformance.fuzz.trials import Plan, Tally, Trial, as_json, claimed, load, run, save, trial_from, tried
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import load_registry
 from tessera_conformance.session import Session
@@ -147,7 +147,7 @@ def test_ranks_survive_the_file() -> None:
 def test_another_file_is_no_finding(tmp_path: Path, text: str) -> None:
     path = tmp_path / "f.json"
     path.write_text(text)
-    with pytest.raises(MalformedFinding, match="no finding of format 1"):
+    with pytest.raises(ValueError, match="no finding of format 1"):
         load(path)
 
 

@@ -22,9 +22,8 @@ from tessera_conformance.fuzz.mutations import (
     break_program,
     mutate,
 )
-from tessera_conformance.fuzz.rendering import Style, odd, render
 from tessera_conformance.fuzz.statements import FEATURES, VARIANTS, GeneratedProgram, generate, vary
-from tessera_conformance.fuzz.tree import replayed, seeded
+from tessera_conformance.fuzz.tree import Style, odd, render, replayed, seeded
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
 from tessera_conformance.oracle.elementwise import UNARY
 

@@ -10,10 +10,9 @@ import pytest
 from tessera_conformance.check import Check, CheckFailed, Unanswered
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.fuzz.drawn import judge_each
-from tessera_conformance.fuzz.run import pruned, shorter, simpler
 from tessera_conformance.fuzz.statements import Output, Subject
 from tessera_conformance.fuzz.tree import Chooser
-from tessera_conformance.fuzz.trials import Tally, Trial, judge
+from tessera_conformance.fuzz.trials import Tally, Trial, judge, pruned, shorter, simpler
 from tessera_conformance.protocol import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported
 
 SOURCE = "module m {\n  func f() { }\n}\n"

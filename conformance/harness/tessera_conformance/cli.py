@@ -29,7 +29,7 @@ TASKS = {
     },
     "judge it": {
         "run": ("commands.run", "run the conformance suite"),
-        "fuzz": ("fuzz.run", "generated programs, legal and not"),
+        "fuzz": ("fuzz.trials", "generated programs, legal and not"),
         "deviations": ("reports.publish", "write down what fails as known deviations"),
     },
     "understand a failure": {

@@ -14,9 +14,8 @@ from typing import NamedTuple, TypeAlias
 from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.fuzz import expressions
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz.rendering import TOKEN, render
 from tessera_conformance.fuzz.statements import GeneratedProgram
-from tessera_conformance.fuzz.tree import Chooser
+from tessera_conformance.fuzz.tree import TOKEN, Chooser, render
 
 # The texts of `texts.toml`: wrong statements and declarations, and fragments that mutations insert.
 

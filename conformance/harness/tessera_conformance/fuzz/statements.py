@@ -21,8 +21,7 @@ from tessera_conformance.fuzz.expressions import (
     kind_of,
     literal,
 )
-from tessera_conformance.fuzz.rendering import Style, names_of, odd, render
-from tessera_conformance.fuzz.tree import Chooser, Names
+from tessera_conformance.fuzz.tree import Chooser, Names, Style, names_of, odd, render
 from tessera_conformance.tensors import Tensor
 
 # Statements and blocks, legal by construction: names are assigned before they are used, loops end, assertions hold.
