@@ -49,7 +49,6 @@ from ..collectives.travel import Cut, Transfer, algorithms, travel
 from ..graph.execution import bind_on_mesh, find_function
 from ..ir.targets import DEFAULT, target_of
 from ..ir.text import print_module
-from ..mesh.topology import Topology
 from ..numerics import formats
 from ..numerics.array import Array
 from ..numerics.formats import shown
@@ -87,38 +86,15 @@ class CollectivesMethods(SessionState):
         *,
         operation: str,
         inputs: Sequence[Tensor],
-        op: str | None = None,
-        root: int | None = None,
         algorithm: str = "ring",
         groups: Sequence[Sequence[int]] | None = None,
-        per_node: int | None = None,
-        chunk: int | None = None,
         level: str = "strict",
         messages: bool = False,
-        wire: str | None = None,
-        qscheme: str | None = None,
-        block: int | None = None,
-        seed: int | None = None,
-        partials: Sequence[int] | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
         """Return every rank's result, and the messages that carried it; fast has the deterministic bits."""
         chosen = _chosen(operation, inputs, groups) if algorithm == "auto" else algorithm
-        result = run(
-            operation,
-            _arrays(inputs),
-            op=op,
-            root=root,
-            name=chosen,
-            groups=groups,
-            per_node=per_node,
-            chunk=chunk,
-            level=level,
-            wire=wire,
-            qscheme=qscheme,
-            block=block,
-            seed=seed,
-            partials=partials,
-        )
+        result = run(operation, _arrays(inputs), name=chosen, groups=groups, level=level, **options)
         return {**_result(result, messages), "algorithm": chosen}
 
     @checked
@@ -291,9 +267,8 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """Return the times of each unit on each device."""
         machine = topology_of(topology)
-        ranks = len(_used(machine, devices))
-        run = simulate([unit_of(unit, ranks) for unit in units], machine, devices, max_inflight)
-        return _run_message(run)
+        ranks = sum(map(len, nodes_of("simulate", machine, devices)))
+        return _run_message(simulate([unit_of(unit, ranks) for unit in units], machine, devices, max_inflight))
 
     @checked
     def collectives_pipeline(
@@ -310,7 +285,8 @@ class CollectivesMethods(SessionState):
         require_known("pipeline", "kind", kind, tuple(PIPELINES))
         require_sizes(layers, bytes, picoseconds)
         machine = topology_of(topology)
-        units = PIPELINES[kind](layers, bytes, picoseconds, range(len(_used(machine, devices))))
+        ranks = sum(map(len, nodes_of("simulate", machine, devices)))
+        units = PIPELINES[kind](layers, bytes, picoseconds, range(ranks))
         run = simulate(units, machine, devices, INFLIGHT)
         return {"units": [unit_message(unit) for unit in units], **_run_message(run)}
 
@@ -351,19 +327,11 @@ class CollectivesMethods(SessionState):
         return {"ranks": [{"outputs": message(outputs)} for outputs in results]}
 
     @checked
-    def collectives_plan(
-        self,
-        *,
-        text: str,
-        function: str,
-        tile: int | None = None,
-        max_inflight: int | None = None,
-        depth: int | None = None,
-    ) -> dict[str, Any]:
+    def collectives_plan(self, *, text: str, function: str, **options: int | None) -> dict[str, Any]:
         """Return the units of a function, in order."""
         with outcomes():
             module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
-            plan = plan_function(module, callee, Options(tile, max_inflight, depth))
+            plan = plan_function(module, callee, Options(**options))
         return {"units": [_unit(unit) for unit in plan.units]}
 
     @checked
@@ -501,10 +469,6 @@ def _delivered_message(transfer: Transfer) -> dict[str, Any]:
     del members["combines"]
     lost = {"lost": True} if transfer.lost else {}
     return {**members, "links": list(transfer.way.names), "start": transfer.start, "end": transfer.end, **lost}
-
-
-def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
-    return machine.devices if devices is None else devices
 
 
 def _run_message(run: Run) -> dict[str, Any]:

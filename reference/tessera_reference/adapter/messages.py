@@ -342,14 +342,19 @@ LISTS: Mapping[Type, str] = {
 def checked(method: Method) -> Method:
     """Read the parameters of an adapter's method by their types; it checks those annotated `Any` itself.
 
-    A parameter whose default is None may be given as None. The method raises `Refusal` for a parameter that is missing
-    or malformed and for a failure of the runtime, and `NotSupported` for work that is too large for this machine.
+    A parameter whose default is None may be given as None; so may those of the interface that a method takes as
+    `**options`. The method raises `Refusal` for a parameter that is missing or malformed and for a failure of the
+    runtime, and `NotSupported` for work that is too large for this machine.
     """
     area = next(name for name in interface().areas if method.__name__.startswith(f"{name}_"))
     function = method.__name__.removeprefix(f"{area}_")
     stated = interface().areas[area]
     declared = {parameter.name: parameter.type for parameter in (*stated.methods[function].parameters, *stated.also)}
     parameters = list(signature(method).parameters.values())[1:]
+    if parameters and parameters[-1].kind is Parameter.VAR_KEYWORD:
+        named = {parameter.name: parameter for parameter in parameters}
+        names = [parameter.name for parameter in stated.methods[function].parameters]
+        parameters = [named.get(name) or Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in names]
     readers = {
         parameter.name: reader_of(declared[parameter.name])
         for parameter in parameters
