@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from math import prod
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from tessera_conformance.diagnosis.kernels import Call, answer
 from tessera_conformance.oracle import FUNCTIONS, bounds
 from tessera_conformance.oracle.exact import COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
+from tessera_conformance.vectors import Vector, load
+from tessera_conformance.vectors.files import VectorProblem
 
 # The distance of two answers, counted in bits, and the comparison of an answer with a hypothesis.
 #
@@ -302,23 +304,7 @@ def _lines(mask: np.ndarray, axis: int) -> int:
 Line = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Golden:
-    """A golden vector: the function of the oracle that confirmed it, its operands and its right answer as messages."""
-
-    operation: str
-    operands: Sequence[str]
-    arguments: Mapping[str, Any]
-    inputs: Mapping[str, Any]
-    expected: Any
-
-    def call(self) -> tuple[Call, Tensor]:
-        """Return the call and its right answer. Raises `MalformedTensor`: a file of a tensor is missing."""
-        inputs = from_wire([self.inputs[name] for name in self.operands])
-        return Call(self.operation, inputs, self.arguments), from_wire(self.expected)
-
-
-def golden_vector(line: Line) -> Golden | None:
+def golden_vector(line: Line) -> Vector | None:
     """Return the golden vector of a case, or None if it has none."""
     beginning, golden, rest = line["case"].rpartition("/golden")
     place = PurePosixPath(beginning)
@@ -327,28 +313,31 @@ def golden_vector(line: Line) -> Golden | None:
 
 
 @cache
-def _vectors(chapter: str, name: str) -> Mapping[tuple[str, str], Golden]:
+def _vectors(chapter: str, name: str) -> Mapping[tuple[str, str], Vector]:
     """Return the vectors for a file of cases, by the last part of a case's id and its title.
 
-    They are in the files of the chapter with its name in theirs; those with the shortest names count first. The package
-    of the vectors runs on the executor, a layer above the reports, and is not imported.
+    They are in the files of the chapter with its name in theirs; those with the shortest names count first.
     """
-    paths = [path for path in (vectors_directory() / chapter).glob("*.jsonl") if name in slug(path.stem)]
-    vectors: dict[tuple[str, str], Golden] = {}
-    for path in sorted(paths, key=lambda path: (len(path.stem), path.stem), reverse=True):
-        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-            case = json.loads(line, object_hook=partial(_placed, path.parent))
-            origin, inputs = case["provenance"], case["call"]["params"].get("inputs", {})
-            named = inputs if isinstance(inputs, dict) else {str(at): operand for at, operand in enumerate(inputs)}
-            operation, expected = origin["independent"].removeprefix("oracle."), case["expected"]["outputs"][0]
-            vector = Golden(operation, origin["operands"], origin["arguments"], named, expected)
-            vectors[slug(case["name"]), case["comment"]] = vector
+    topics = [path.stem for path in (vectors_directory() / chapter).glob("*.jsonl") if name in slug(path.stem)]
+    vectors: dict[tuple[str, str], Vector] = {}
+    for topic in sorted(topics, key=lambda topic: (len(topic), topic), reverse=True):
+        with suppress(VectorProblem):  # of a damaged file
+            vectors.update({(slug(one.name), one.comment): one for one in load(f"{chapter}/{topic}")})
     return vectors
 
 
-def _placed(folder: Path, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of a line; a tensor in a file names it by its full path."""
-    return entry | {"file": str(folder / entry["file"])} if "file" in entry and "sha256" in entry else entry
+def _call_of_vector(line: Line, operation: str) -> tuple[Call, Tensor] | None:
+    """Return the call of a case's golden vector and its right answer, if it is of the operation."""
+    vector = golden_vector(line)
+    if vector is None or _operation(vector) != operation:
+        return None
+    check = vector.provenance.check
+    inputs = [vector.call.inputs[name] for name in check.operands]
+    return Call(operation, inputs, check.arguments), vector.expected[0]
+
+
+def _operation(vector: Vector) -> str:
+    return vector.provenance.check.function.removeprefix("oracle.")
 
 
 ONE_OPERATION = ("numerics.evaluate", "collectives.all_reduce")
@@ -376,15 +365,6 @@ def passed(line: Line, operation: str) -> Question | None:
     """Return the question of a case that passed, by its golden vector, if it called the operation."""
     vector = _call_of_vector(line, operation)
     return vector and Question(line["case"], line["clauses"], *vector, vector[1])
-
-
-def _call_of_vector(line: Line, operation: str) -> tuple[Call, Tensor] | None:
-    """Return the call of a case's golden vector and its right answer, if it is of the operation and can be read."""
-    vector = golden_vector(line)
-    try:
-        return vector.call() if vector is not None and vector.operation == operation else None
-    except MalformedTensor:
-        return None
 
 
 def _is_arithmetic(check: Mapping[str, Any]) -> bool:
@@ -416,7 +396,7 @@ def _long_question(line: Line, exchange: Line, operation: str) -> Question | Too
         return TooLong(line["case"], operation)
     call, right = vector
     inputs = exchange["params"]["inputs"]
-    values = [inputs[name] for name in golden.operands] if isinstance(inputs, Mapping) else inputs
+    values = [inputs[name] for name in golden.provenance.check.operands] if isinstance(inputs, Mapping) else inputs
     if list(map(_hash, values)) != [operand.sha256 for operand in call.inputs]:
         return TooLong(line["case"], operation)
     output = exchange["observation"]["returned"]["outputs"][0]
@@ -451,7 +431,10 @@ def _call_of(line: Line, exchange: Line) -> Call | None:
         call = Call("all_reduce", params["inputs"], {"op": params["op"]})
     else:
         vector = golden_vector(line)
-        if vector is None or set(vector.operands) - set(params.get("inputs", {})):
+        if vector is None:
             return None
-        call = Call(vector.operation, [params["inputs"][name] for name in vector.operands], vector.arguments)
+        check, inputs = vector.provenance.check, params.get("inputs", {})
+        if set(check.operands) - set(inputs):
+            return None
+        call = Call(_operation(vector), [inputs[name] for name in check.operands], check.arguments)
     return call if f"oracle.{call.operation}" in FUNCTIONS else None
