@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from tessera_conformance.reports.causes import (
     tally,
     unknown_clauses,
 )
-from tessera_conformance.reports.claim import ProductResult, product_results
+from tessera_conformance.reports.claim import is_whole, product_results
 from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.reports.lines import _HEX, _TOLD, _TOLD_IN_HEX, traits
 from tessera_conformance.reports.summary import terminal_summary
@@ -168,33 +169,33 @@ UNMET = {"verdict": "inapplicable", "cause": "presumption"}
 @pytest.mark.parametrize(
     ("changes", "single_device", "result"),
     [
-        ({}, False, ProductResult(passed=1)),
-        ({"case": "ir/x/1"}, False, ProductResult()),
-        ({"case": "runtime/1"}, False, ProductResult()),
-        ({"needs": ["a"]}, False, ProductResult(passed=1)),
-        ({"needs": ["a", "b"]}, False, ProductResult()),
-        ({"methods": ["language.parse", "abi.compile"]}, False, ProductResult()),
-        ({"methods": []}, False, ProductResult(passed=1)),
-        ({"verdict": "crash"}, False, ProductResult(failed=1)),
-        ({"verdict": "fail", "disposition": "other_reading"}, False, ProductResult(excused=1)),
-        ({"verdict": "pass", "disposition": "unexpected_pass"}, False, ProductResult(failed=1)),
-        ({"verdict": "unsupported", "cause": "feature"}, False, ProductResult(missing=1)),
-        ({"verdict": "inapplicable", "cause": "blocked"}, True, ProductResult(missing=1)),
-        ({"verdict": "inapplicable", "cause": "level"}, False, ProductResult()),
-        (UNMET, False, ProductResult(missing=1)),
-        (UNMET, True, ProductResult()),
+        ({}, False, "passed"),
+        ({"case": "ir/x/1"}, False, ""),
+        ({"case": "runtime/1"}, False, ""),
+        ({"needs": ["a"]}, False, "passed"),
+        ({"needs": ["a", "b"]}, False, ""),
+        ({"methods": ["language.parse", "abi.compile"]}, False, ""),
+        ({"methods": []}, False, "passed"),
+        ({"verdict": "crash"}, False, "failed"),
+        ({"verdict": "fail", "disposition": "other_reading"}, False, "excused"),
+        ({"verdict": "pass", "disposition": "unexpected_pass"}, False, "failed"),
+        ({"verdict": "unsupported", "cause": "feature"}, False, "missing"),
+        ({"verdict": "inapplicable", "cause": "blocked"}, True, "missing"),
+        ({"verdict": "inapplicable", "cause": "level"}, False, ""),
+        (UNMET, False, "missing"),
+        (UNMET, True, ""),
     ],
 )
 def test_a_case_counts_for_a_product_by_its_id_its_needs_and_what_it_asked(observation, changes, single_device, result):
     plan = {"products": {"p": PRODUCT | {"single_device": single_device}}}
     line = observation(**{"case": "ir/1", **changes})
-    assert product_results(plan, [line]) == {"p": result}
+    assert product_results(plan, [line]) == {"p": Counter([result] if result else [])}
 
 
 def test_a_product_is_whole_where_something_passed_and_nothing_failed_or_is_missing():
-    assert ProductResult(passed=3, excused=1).whole
-    for result in (ProductResult(excused=1), ProductResult(passed=3, failed=1), ProductResult(passed=3, missing=1)):
-        assert not result.whole
+    assert is_whole(Counter(passed=3, excused=1))
+    for result in (Counter(excused=1), Counter(passed=3, failed=1), Counter(passed=3, missing=1)):
+        assert not is_whole(result)
 
 
 def test_the_end_of_a_run_names_whole_products_and_those_within_reach(build, observation, registry):

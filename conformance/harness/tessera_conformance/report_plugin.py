@@ -18,7 +18,7 @@ import pytest
 from tessera_conformance.cases import CHAPTERS, case_id, suite_directory
 from tessera_conformance.commands.run import SEAL
 from tessera_conformance.protocol import Fault, Hello
-from tessera_conformance.reports.claim import FIRST, Line, Silence
+from tessera_conformance.reports.claim import FIRST, Line, is_asked, silence
 from tessera_conformance.reports.journal import FILE_NAME, JournalWriter, Report
 from tessera_conformance.reports.lines import ObservedLine
 from tessera_conformance.reports.publish import publish
@@ -59,7 +59,7 @@ class ReportKeeper:
         self._planned: dict[str, str] = {}
         self._complete = False
         self._observed: list[tuple[str, Sequence[str]]] = []
-        self._silence = Silence()
+        self._first: list[Line] = []
         self._session: pytest.Session | None = None
 
     @property
@@ -155,14 +155,16 @@ class ReportKeeper:
             with _writing():
                 self._writer.observation(line)
             self._observed.append((line["case"], line["clauses"]))
-            is_silent = self._silence.after(line) and not self._config.option.keep_going
-            if is_silent and (isinstance(self.hello, Fault) or not self._narrowed):  # a selection is run in full
-                self._break_off()
+            if is_asked(line) and len(self._first) < FIRST:
+                self._first.append(line)
+                self._break_off_a_silent_run()
 
-    def _break_off(self) -> None:
-        """End the run: the implementation does not answer."""
-        is_fault = isinstance(self.hello, Fault)  # it is a problem of its own
-        why = f"after the first {FIRST} cases" if is_fault else self._silence.sentence()
+    def _break_off_a_silent_run(self) -> None:
+        """End the run if the implementation does not answer; a selection of cases is run in full."""
+        is_fault, why = isinstance(self.hello, Fault), silence(self._first)
+        if not why or self._config.option.keep_going or (self._narrowed and not is_fault):
+            return
+        why = f"after the first {FIRST} cases" if is_fault else why  # a fault is a problem of its own
         self._run.broken_off = f"{why}; mend that first, or run on with --keep-going"
         if self._session is not None:
             self._session.shouldfail = NO_ANSWER

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from tessera_conformance.check import CheckFailed, Unanswered
@@ -192,39 +191,24 @@ def _is_claimed(states: Line, feature: str) -> bool:
     return bool(states.get(feature, "unsupported") != "unsupported")
 
 
-@dataclass(frozen=True)
-class ProductResult:
-    """The numbers of cases of a product, by outcome.
+def product_results(plan: Line, observations: Iterable[Line]) -> dict[str, Counter[str]]:
+    """Return the numbers of cases of each product of the claimed documents: passed, failed, excused, missing.
 
-    `excused` follow another reading or a known deviation. `missing` are unsupported, blocked, or presume what is
+    Excused cases follow another reading or a known deviation. Missing ones are unsupported, blocked, or presume what is
     absent. Cases that the run's level does not judge are counted nowhere.
     """
-
-    passed: int = 0
-    failed: int = 0
-    excused: int = 0
-    missing: int = 0
-
-    @property
-    def whole(self) -> bool:
-        """True if something passed and nothing failed or is missing."""
-        return self.passed > 0 and not self.failed and not self.missing
-
-    @property
-    def cases(self) -> int:
-        """The cases that the run's level judges."""
-        return self.passed + self.failed + self.excused + self.missing
-
-
-def product_results(plan: Line, observations: Iterable[Line]) -> dict[str, ProductResult]:
-    """Return the result of each product of the claimed documents."""
     products = plan.get("products", {})
-    counts: dict[str, Counter[str]] = {name: Counter() for name in products}
+    results: dict[str, Counter[str]] = {name: Counter() for name in products}
     for line in observations:
         for name, row in products.items():
             if _is_of_product(line, row):
-                counts[name][_for_product(line, row["single_device"])] += 1
-    return {name: ProductResult(*(count[state] for state in _PRODUCT_STATES)) for name, count in counts.items()}
+                results[name].update(_for_product(line, row["single_device"]))
+    return results
+
+
+def is_whole(product: Counter[str]) -> bool:
+    """True if some case of a product passed and none failed or is missing."""
+    return product["passed"] > 0 and not product["failed"] and not product["missing"]
 
 
 def _is_of_product(line: Line, product: Line) -> bool:
@@ -236,18 +220,16 @@ def _is_of_product(line: Line, product: Line) -> bool:
     return {*line["needs"]} <= {*product["features"]} and not any(names.isdisjoint(methods) for names in required)
 
 
-_PRODUCT_STATES = ("passed", "failed", "excused", "missing")
-
-
-def _for_product(line: Line, single_device: bool) -> str:
+def _for_product(line: Line, single_device: bool) -> list[str]:
+    """Return the number that a case of a product counts in; none if its loss is none."""
     if counts_against(line):
-        return "failed"
+        return ["failed"]
     if line["verdict"] == "pass":
-        return "passed"
+        return ["passed"]
     if line["disposition"] != "none":
-        return "excused"
+        return ["excused"]
     no_loss = ("document", "level", "profile", "question", *(["presumption"] if single_device else []))
-    return "" if line["cause"] in no_loss else "missing"
+    return [] if line["cause"] in no_loss else ["missing"]
 
 
 def tallies(plan: Line, outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, int]]:
@@ -285,29 +267,23 @@ FAULTS = ("crash", "hang", "protocol_error")
 NOT_ASKED = ("unsupported", "inapplicable")
 
 
-class Silence:
-    """Watches the first cases of a run for an answer."""
+def is_asked(line: Line) -> bool:
+    """True if the implementation was asked in a case."""
+    return line["verdict"] not in NOT_ASKED
 
-    def __init__(self) -> None:
-        self._cases = 0
-        self._reasons: Counter[str] = Counter()
-        self._broken = False
 
-    def after(self, line: Line) -> bool:
-        """Record a case; return True once, after the last of the first cases, if none of their calls was answered."""
-        if self._broken or self._cases >= FIRST or line["verdict"] in NOT_ASKED:
-            return False
-        excused = line["disposition"] != "none"  # by a known deviation: somebody has seen it run
-        calls = (entry["observation"] for entry in line["exchanges"] if entry["method"] != "session.reset")
-        if line["verdict"] not in FAULTS or excused or any("fault" not in answer for answer in calls):
-            self._broken = True
-            return False
-        self._cases += 1
-        self._reasons[f"{line['verdict'].replace('_', ' ')}: {line['reason']}"] += 1
-        return self._cases == FIRST
+def silence(first: Sequence[Line]) -> str:
+    """Return a sentence if the first cases that ask all ended without an answer, with the commonest reason; else ""."""
+    if len(first) != FIRST or any(map(_is_answered, first)):
+        return ""
+    reasons = Counter(f"{line['verdict'].replace('_', ' ')}: {line['reason']}" for line in first)
+    ((reason, number),) = reasons.most_common(1)
+    how = "all" if number == FIRST else f"without an answer, {number}"
+    return f"the first {FIRST} cases ended {how} in {reason}"
 
-    def sentence(self) -> str:
-        """Return the commonest reason of those cases as a sentence."""
-        ((reason, number),) = self._reasons.most_common(1)
-        how = "all" if number == FIRST else f"without an answer, {number}"
-        return f"the first {FIRST} cases ended {how} in {reason}"
+
+def _is_answered(line: Line) -> bool:
+    """True if an implementation answered a call of a case, or a known deviation says that somebody has seen it run."""
+    calls = (entry["observation"] for entry in line["exchanges"] if entry["method"] != "session.reset")
+    excused = line["disposition"] != "none"
+    return line["verdict"] not in FAULTS or excused or any("fault" not in answer for answer in calls)

@@ -13,7 +13,6 @@ from dataclasses import asdict
 from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
-from sys import intern
 from typing import Any, ClassVar, TypeVar
 
 from tessera_conformance.check import CheckRecord
@@ -107,7 +106,7 @@ class ObservedLine(Mapping[str, Any]):
     def _short(self) -> dict[str, Any]:
         if self._parsed is None:
             line = whole(json.loads(self.text))
-            self._parsed = {intern(key): _shared(value) for key, value in line.items() if key not in LONG}
+            self._parsed = {key: value for key, value in line.items() if key not in LONG}
         return self._parsed
 
     def __getitem__(self, key: str) -> Any:
@@ -133,18 +132,6 @@ def without_run(line: Mapping[str, Any]) -> dict[str, Any]:
     if "exchanges" in result:
         result["exchanges"] = [without_run(exchange) for exchange in result["exchanges"]]
     return result
-
-
-def _shared(value: Any) -> Any:
-    """Return the value as an object that all lines share: many have the same clauses, levels and verdicts."""
-    if isinstance(value, list) and all(isinstance(element, str) for element in value):
-        return _list_of(*value)
-    return intern(value) if isinstance(value, str) else value
-
-
-@cache
-def _list_of(*texts: str) -> list[str]:
-    return [*map(intern, texts)]
 
 
 # Traits: features of a case's calls, in words, that other cases may share, such as `tessMemcpyAsync bytes>=256`.

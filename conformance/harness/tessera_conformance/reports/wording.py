@@ -16,8 +16,8 @@ from tessera_conformance.reports.claim import (
     OUTCOMES,
     Line,
     Outcome,
-    ProductResult,
     claimed_profiles,
+    is_whole,
     left_out_by_level,
     missing_musts,
     product_results,
@@ -296,19 +296,19 @@ def products(report: Report) -> list[str]:
     """
     complete = report.header["selection"]["complete"]
     results = product_results(report.plan, report.observed)
-    whole = [f"{name} ({cases(result.cases)})" for name, result in results.items() if complete and result.whole]
+    whole = [f"{name} ({cases(result.total())})" for name, result in results.items() if complete and is_whole(result)]
     near = [
         f"{name} {'within reach' if complete else 'in this run'}: {_reached(result)}"
         for name, result in results.items()
-        if not (complete and result.whole) and 2 * result.passed >= result.cases > 0
+        if not (complete and is_whole(result)) and 2 * result["passed"] >= result.total() > 0
     ]
     return [*([f"whole: {', '.join(whole)}"] if whole else []), *near]
 
 
-def _reached(result: ProductResult) -> str:
-    lost = {"fail": result.failed, "missing": result.missing}
+def _reached(result: Counter[str]) -> str:
+    lost = {"fail": result["failed"], "missing": result["missing"]}
     parts = [f"{count(number)} {word}" for word, number in lost.items() if number]
-    return ", ".join([f"{count(result.passed)} of {cases(result.cases)} pass", *parts])
+    return ", ".join([f"{count(result['passed'])} of {cases(result.total())} pass", *parts])
 
 
 def not_judged(report: Report) -> list[str]:
