@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.chapters.abi.kit.c_header import read_header
-from tessera_conformance.interface import interface
-from tessera_conformance.interface.declarations import Builtin, CFunction, c_functions, declarations
+from tessera_conformance.interface import Builtin, CFunction, c_functions, declarations, interface
 
 # The rule from an interface to C: prototypes written by hand as `docs/cabi.md` has them, and that it gives C.
 

@@ -8,11 +8,11 @@ import pytest
 
 from tessera_conformance.cli import main
 from tessera_conformance.commands import clauses as command
-from tessera_conformance.interface import InterfaceError
-from tessera_conformance.interface.declarations import (
+from tessera_conformance.interface import (
     Builtin,
     Enumeration,
     Field,
+    InterfaceError,
     ListOf,
     MapOf,
     Named,

@@ -16,8 +16,7 @@ import pytest
 
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.commands.clauses import made_files, wrong_clauses
-from tessera_conformance.interface import interface
-from tessera_conformance.interface.declarations import Enumeration
+from tessera_conformance.interface import Enumeration, interface
 from tessera_conformance.registry import load_registry
 from tessera_conformance.schemas import schemas
 

@@ -43,7 +43,24 @@ NARROWING = (
 """The options that can leave cases out, except the shard."""
 
 
-class ReportKeeper:
+class Planned:
+    """A plugin that begins with the tests of a run: those of this process, or what the first worker has collected."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Begin with the tests of this process."""
+        self._begin([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True, trylast=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        """Begin with the tests of the first worker; all workers collect the same."""
+        self._begin(ids)
+
+    def _begin(self, node_ids: Sequence[str]) -> None:
+        raise NotImplementedError
+
+
+class ReportKeeper(Planned):
     """Collects observation lines, writes the report file and prints the end of the run."""
 
     def __init__(self, config: pytest.Config, run: SuiteRun, earlier: Mapping[str, Line]) -> None:
@@ -71,16 +88,6 @@ class ReportKeeper:
     def hello(self) -> Hello | Fault:
         """Return the Hello of this run; a fault if the implementation does not start."""
         return self._run.hello
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Begin the report with the cases of this process."""
-        self._begin([item.nodeid for item in session.items])
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        """Begin the report with the first worker's cases; all workers collect the same."""
-        self._begin(ids)
 
     def _begin(self, node_ids: Sequence[str]) -> None:
         if self._writer is not None or self._lists:
@@ -263,7 +270,7 @@ WIDEST = len(" [100%, 9999/s, 59:59 left]")
 PYTEST = len(" [100%]")
 
 
-class Progress:
+class Progress(Planned):
     """A plugin that writes `[ 43%, 210/s, 1:10 left]` at the end of each line of dots.
 
     `seconds` estimates the time of each case by the node ids of the run, or returns {} if some test of the run is no
@@ -282,22 +289,12 @@ class Progress:
         self._cases = 0
         self._started: float | None = None
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Begin with the cases of this process."""
-        self._begin([item.nodeid for item in session.items])
-
-    @pytest.hookimpl(optionalhook=True, trylast=True)
-    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        """Begin with the cases that the first worker has collected."""
-        self._begin(list(ids))
-
-    def _begin(self, nodes: list[str]) -> None:
+    def _begin(self, node_ids: Sequence[str]) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         names = ("_get_progress_information_message", "_screen_width", "_show_progress_info")
         if self._left or reporter is None or not all(hasattr(reporter, name) for name in names):
             return
-        self._left = dict(self._seconds_of(nodes))
+        self._left = dict(self._seconds_of([*node_ids]))
         if self._left and reporter._show_progress_info == "progress":
             reporter._get_progress_information_message = self.message
             reporter._screen_width -= WIDEST - PYTEST

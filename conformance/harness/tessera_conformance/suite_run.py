@@ -16,8 +16,7 @@ from typing import Any
 from tessera_conformance import __version__
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.check import Check, CheckFailed, CheckRecord, OtherReading, Unanswered
-from tessera_conformance.interface import feature_of, interface
-from tessera_conformance.interface.declarations import Record
+from tessera_conformance.interface import Record, feature_of, interface
 from tessera_conformance.protocol import Arithmetic, Fault, Hello, Returned
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.registry.model import judged_by_checks

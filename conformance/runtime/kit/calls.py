@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from tessera_conformance.interface import Method, interface
-from tessera_conformance.interface.declarations import Named
+from tessera_conformance.interface import Method, Named, interface
 
 from .encoding import elements, packed
 from .mesh_session import (

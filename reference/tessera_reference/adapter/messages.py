@@ -10,8 +10,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessera_conformance.adapter import NotSupported, Refusal
-from tessera_conformance.interface import interface
-from tessera_conformance.interface.declarations import Builtin, Enumeration, ListOf, MapOf, Named, Record, Type, Union
+from tessera_conformance.interface import Builtin, Enumeration, ListOf, MapOf, Named, Record, Type, Union, interface
 from tessera_conformance.protocol import Diagnostic
 from tessera_conformance.tensors import Tensor
 

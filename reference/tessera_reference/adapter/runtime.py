@@ -10,11 +10,10 @@ from operator import methodcaller
 from typing import Any
 
 from tessera_conformance.adapter import Adapter, Refusal, invoke
-from tessera_conformance.interface import Method, interface
-from tessera_conformance.interface.declarations import ABSENT, ListOf, Named, Type, c_functions
-from tessera_conformance.interface.declarations import CFunction as CFunction  # the C library takes these from here
-from tessera_conformance.interface.declarations import Input as Input
-from tessera_conformance.interface.declarations import Output as Output
+from tessera_conformance.interface import ABSENT, ListOf, Method, Named, Type, c_functions, interface
+from tessera_conformance.interface import CFunction as CFunction  # the C library takes these from here
+from tessera_conformance.interface import Input as Input
+from tessera_conformance.interface import Output as Output
 from tessera_conformance.protocol import Rejected, Returned, Unsupported, write_outcome
 from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
 

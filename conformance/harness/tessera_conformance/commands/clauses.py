@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from tessera_conformance import cases as locations
 from tessera_conformance.cases import SuiteNotCollected, clauses_directory, schemas_directory
 from tessera_conformance.documents import NoDocument
-from tessera_conformance.interface.declarations import Interface, interface, page_with_tables, schema_text
+from tessera_conformance.interface import Interface, interface, page_with_tables, schema_text, tables_of
 from tessera_conformance.registry import load
 from tessera_conformance.registry.annotate import Knowledge, Run, annotated, document_page, feedback, first_page
 from tessera_conformance.registry.cases import (
@@ -339,9 +338,6 @@ def _numbers(tally: Tally) -> dict[str, int]:
 # The table of `docs/first-hour.md`: the core methods of each document, which no feature excuses.
 
 
-MARKED = re.compile(r"(<!-- core methods -->)\n.*?(<!-- end -->)", re.DOTALL)
-
-
 def core_methods(interface: Interface, registry: Registry) -> dict[str, list[str]]:
     """Return by document the methods without a feature that judge one of its core clauses."""
     methods: dict[str, list[str]] = {document: [] for document in registry.documents}
@@ -352,14 +348,14 @@ def core_methods(interface: Interface, registry: Registry) -> dict[str, list[str
     return methods
 
 
-def page_with_core_methods(interface: Interface, registry: Registry, page: str) -> str:
-    """Return the page with a new table between its marks, `<!-- core methods -->` and `<!-- end -->`."""
-    lines = ["\n| document | clauses of its core that cases judge | methods |", "|---|---|---|"]
+def core_table(interface: Interface, registry: Registry) -> Iterator[str]:
+    """Yield the table of the documents: how many clauses of the core are judged, and the methods."""
+    yield "\n| document | clauses of its core that cases judge | methods |\n|---|---|---|"
     for document, methods in core_methods(interface, registry).items():
         clauses = [clause for clause in registry.clauses.values() if clause.document == document]
         core = [clause for clause in clauses if clause.active and clause.testable and clause.profile == "core"]
-        lines.append(f"| `{document}` | {len(core)} | {', '.join(f'`{name}`' for name in methods)} |")
-    return MARKED.sub(lambda mark: "\n".join([mark[1], *lines, "", mark[2]]), page)
+        yield f"| `{document}` | {len(core)} | {', '.join(f'`{name}`' for name in methods)} |"
+    yield ""
 
 
 # The command `interface`: its clauses exist, and the generated files of a checkout are current.
@@ -370,16 +366,13 @@ def page_with_core_methods(interface: Interface, registry: Registry, page: str) 
 def made_files(root: Path) -> Mapping[Path, str]:
     """Return the text of each generated file; `root` is the checkout."""
     declared = interface()
-    page, first_hour = root / "docs" / "protocol.md", root / "docs" / "first-hour.md"
-    schemas = {
-        root / "schemas" / "protocol" / f"{area.name}.schema.json": schema_text(declared, area)
-        for area in declared.areas.values()
-    }
-    registry = load_registry(clauses_directory())
-    return schemas | {
-        page: page_with_tables(declared, page.read_text(encoding="utf-8")),
-        first_hour: page_with_core_methods(declared, registry, first_hour.read_text(encoding="utf-8")),
-    }
+    areas = declared.areas.values()
+    schemas = root / "schemas" / "protocol"
+    files = {schemas / f"{area.name}.schema.json": schema_text(declared, area) for area in areas}
+    tables = {f"interface: {area.name}": [*tables_of(area)] for area in areas}
+    tables["core methods"] = [*core_table(declared, load_registry(clauses_directory()))]
+    pages = (root / "docs" / "protocol.md", root / "docs" / "first-hour.md")
+    return files | {page: page_with_tables(page.read_text(encoding="utf-8"), tables) for page in pages}
 
 
 def wrong_clauses(declared: Interface) -> list[RegistryError]:

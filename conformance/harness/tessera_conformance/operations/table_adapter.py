@@ -7,7 +7,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -110,18 +110,17 @@ class Declarations:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._orders: dict[Key, list[Order]] = {}
+        self._arithmetic: dict[tuple[str, str], NodeArithmetic] = {}
+        """That of the first order of an operation and a dtype, for sums of one term."""
         try:
-            self._rows = [(row, _order(row)) for row in read_valid(path, "tessera:declared", "file").get("order", [])]
+            for row in read_valid(path, "tessera:declared", "file").get("order", []):
+                order = _order(row)
+                self._arithmetic.setdefault((row["operation"], row["dtype"]), order.arithmetic)
+                for shapes in row["shapes"]:
+                    self._orders.setdefault(key_of(row["operation"], row["dtype"], shapes, row), []).append(order)
         except (TreeError, ModelError) as error:
             raise NoDocument(f"{path}: {error}") from None
-
-    @cached_property
-    def _orders(self) -> Mapping[Key, Sequence[Order]]:
-        orders: dict[Key, list[Order]] = {}
-        for row, order in self._rows:
-            for shapes in row["shapes"]:
-                orders.setdefault(key_of(row["operation"], row["dtype"], shapes, row), []).append(order)
-        return orders
 
     def answer(
         self,
@@ -141,17 +140,11 @@ class Declarations:
         if whole is None and operation == "matmul":
             whole = self._orders.get(key_of(operation, dtype, [shape[-2:] for shape in shapes], stated))
         if whole is None and terms_of(operation, shapes, stated) < 2:
-            return Order("fold", self._any_arithmetic(operation, dtype)).answer()
+            return Order("fold", self._arithmetic.get((operation, dtype)) or canonical(dtype)).answer()
         for order in whole or ():
             if order.holds(element):
                 return order.answer()
         raise NotSupported(f"a declared order for this shape: `tessera-conformance probe --write {self.path.name}`")
-
-    def _any_arithmetic(self, operation: str, dtype: str) -> NodeArithmetic:
-        """Return the arithmetic of a sum of one term: that of other shapes, else the canonical one."""
-        orders = (order for row, order in self._rows if (row["operation"], row["dtype"]) == (operation, dtype))
-        first = next(orders, None)
-        return first.arithmetic if first else canonical(dtype)
 
 
 def key_of(operation: str, dtype: str, shapes: Sequence[Sequence[int]], attributes: Mapping[str, Any]) -> Key:

@@ -1,7 +1,7 @@
 """A C program that makes the calls of one case with the functions of `tessera.h` alone, and judges the results.
 
 It needs the header and the library, but neither Python nor the suite. The declaration of a function says how its values
-are written in C (`interface/declarations.py`). This module has no code for single functions, except for host memory,
+are written in C (`interface`). This module has no code for single functions, except for host memory,
 which the program allocates itself. Calls of a compiler are left out, since their image is in the program.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.interface.declarations import ABSENT, CFunction, Input, Output, c_functions
+from tessera_conformance.interface import ABSENT, CFunction, Input, Output, c_functions
 from tessera_conformance.reports.reproduce_template import at, unsupported
 
 HEADER = Path(__file__).resolve().parent / "c_program.h"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from tessera_conformance.registry import Clause, Registry
@@ -183,12 +183,12 @@ class Cause:
 
     form: Form
     trait: Trait
-    lines: tuple[Line, ...]
-    passing: int
+    lines: Sequence[Line]
+    passing: int = 0
     """The cases with the trait that pass."""
-    mended: tuple[str, ...]
+    mended: Sequence[str] = ()
     """The clauses of which no other case fails: they hold once the cause is corrected."""
-    blocked: int
+    blocked: int = 0
     """The cases that lean on one of these and so were not judged."""
     diagnosis: str = ""
     """The operation, and what a hypothesis about its arithmetic says, where one fits."""
@@ -249,17 +249,6 @@ _WAYS: Mapping[str, str] = {
 """The words of a form by its first part; `{0}` and `{1}` are the parts after it."""
 
 
-@dataclass
-class _Group:
-    """Cases of one form on their way to a cause."""
-
-    form: Form
-    trait: Trait
-    lines: list[Line]
-    diagnosis: str = ""
-    speaks_of: tuple[str, ...] = ()
-
-
 @lru_cache(maxsize=1)
 def causes(report: Report) -> Sequence[Cause]:
     """Return the causes of the cases that count against the claim, those with the most cases first.
@@ -279,14 +268,14 @@ def causes(report: Report) -> Sequence[Cause]:
     failing = Counter(name for line in bad for name in line["clauses"])
     reasons = (line["reason"] for line in report.observed if line["cause"] == "blocked")
     blocked = Counter(reason.removeprefix("blocked by ").partition(": ")[0] for reason in reasons)
-    groups = (group for form, lines in forms.items() for group in _groups(form, lines, passing))
-    found = [_cause(group, passing, failing, blocked) for group in (*explained, *groups)]
+    groups = (cause for form, lines in forms.items() for cause in _groups(form, lines, passing))
+    found = [_counted(cause, passing, failing, blocked) for cause in (*explained, *groups)]
     last = {"missing": 1, "not_run": 2}
     return sorted(found, key=lambda cause: (last.get(cause.form[0], 0), -len(cause.lines) - cause.blocked))
 
 
-def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterator[_Group]:
-    """Yield the groups of wrong values that a hypothesis explains, and remove their cases from `forms`."""
+def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterator[Cause]:
+    """Yield the causes of wrong values that a hypothesis explains, and remove their cases from `forms`."""
     left = {line["case"]: line for line in forms.get(WRONG_VALUE, ())}
     if not left:
         return
@@ -295,17 +284,17 @@ def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterato
     for cause in diagnose([*left.values(), *passed]):
         lines = [left.pop(case) for case in cause.cases if case in left] if cause.hypothesis else []
         if lines:
-            yield _Group(WRONG_VALUE, ("file", ""), lines, f"{cause.operation}: {cause.says}", cause.clauses[:1])
+            says = f"{cause.operation}: {cause.says}"
+            yield Cause(WRONG_VALUE, ("file", ""), lines, diagnosis=says, speaks_of=cause.clauses[:1])
     if WRONG_VALUE in forms:
         forms[WRONG_VALUE] = list(left.values())
 
 
-def _cause(group: _Group, passing: Passing, failing: Mapping[str, int], blocked: Mapping[str, int]) -> Cause:
-    cited = Counter(name for line in group.lines for name in line["clauses"])
+def _counted(cause: Cause, passing: Passing, failing: Mapping[str, int], blocked: Mapping[str, int]) -> Cause:
+    cited = Counter(name for line in cause.lines for name in line["clauses"])
     mended = tuple(sorted(name for name, number in cited.items() if failing[name] == number))
-    lines = tuple(sorted(group.lines, key=_size))
-    leaning, number = sum(blocked.get(line["case"], 0) for line in lines), _number(passing, group.trait)
-    return Cause(group.form, group.trait, lines, number, mended, leaning, group.diagnosis, group.speaks_of)
+    lines, leaning = sorted(cause.lines, key=_size), sum(blocked.get(line["case"], 0) for line in cause.lines)
+    return replace(cause, lines=lines, passing=_number(passing, cause.trait), mended=mended, blocked=leaning)
 
 
 def _size(line: Line) -> tuple[int, int, str]:
@@ -321,19 +310,16 @@ def _number(passing: Passing, trait: Trait) -> int:
     return passing[digest(trait[1]) if trait[0] == "call" else trait]
 
 
-def _groups(form: Form, lines: Sequence[Line], passing: Passing) -> list[_Group]:
+def _groups(form: Form, lines: Sequence[Line], passing: Passing) -> Iterator[Cause]:
     left = [(line, _traits(line)) for line in sorted(lines, key=_size)]
-    groups: list[_Group] = []
+    groups: dict[Trait, list[Line]] = {}
     while left:
         best = _best(left, passing)
         members = [line for line, traits in left if best in traits]
         left = [(line, traits) for line, traits in left if best not in traits]
         home = _home(members, groups) if len(members) <= REMAINDER * len(lines) else None
-        if home is not None:
-            home.lines += members
-        else:
-            groups.append(_Group(form, best, members))
-    return groups
+        groups.setdefault(home or best, []).extend(members)
+    return (Cause(form, trait, members) for trait, members in groups.items())
 
 
 def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: Passing) -> Trait:
@@ -364,13 +350,10 @@ def _merit(failing: int, all_failing: int, passing: int) -> float:
     return round((1 + RECALL) * precision * recall / (RECALL * precision + recall), 9)
 
 
-def _home(lines: Sequence[Line], groups: Sequence[_Group]) -> _Group | None:
-    """Return the first group whose method each of the last few cases calls too."""
-    for group in groups:
-        kind, name = group.trait
-        if kind == "call" and all(name.partition(" ")[0] in line["methods"] for line in lines):
-            return group
-    return None
+def _home(lines: Sequence[Line], groups: Iterable[Trait]) -> Trait | None:
+    """Return the trait of the first group whose method each of the last few cases calls too."""
+    calls = ((kind, name) for kind, name in groups if kind == "call")
+    return next((call for call in calls if all(call[1].partition(" ")[0] in line["methods"] for line in lines)), None)
 
 
 def _traits(line: Line) -> dict[Trait, None]:

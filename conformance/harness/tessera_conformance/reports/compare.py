@@ -25,6 +25,8 @@ from tessera_conformance.reports.page import clause_data, cut, document, packed,
 
 
 GROUPS = ("broken", "removed", "fixed", "changed", "added")
+SIDE = ("verdict", "disposition", "reason")
+"""The fields by which two observations of a case are compared, beside failing checks."""
 TOLD_ONE_BY_ONE = 3
 """The most cases with the same change that are listed one by one; more are grouped."""
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
@@ -113,7 +115,7 @@ def _height(observation: Line) -> int:
 
 def _shows(observation: Line) -> object:
     failing = [check for check in observation["checks"] if not check["passed"]]
-    return [observation[key] for key in ("verdict", "disposition", "reason")], failing
+    return [observation[key] for key in SIDE], failing
 
 
 def as_text(before: Report, after: Report, comparison: Comparison) -> str:
@@ -183,18 +185,15 @@ def as_json(before: Report, after: Report, comparison: Comparison) -> str:
         "compared": comparison.compared,
         "left_out": comparison.left_out,
     }
-    groups = {name: [*map(_entry, changes)] for name, changes in comparison.groups.items()}
+    groups = {
+        name: [{"case": one.case, "before": _side(one.before), "after": _side(one.after)} for one in changes]
+        for name, changes in comparison.groups.items()
+    }
     return json.dumps(selection | groups, indent=2)
 
 
-def _entry(change: Change) -> Mapping[str, object]:
-    return {"case": change.case, "before": _side(change.before), "after": _side(change.after)}
-
-
 def _side(observation: Line | None) -> Mapping[str, object] | None:
-    if observation is None:
-        return None
-    return {key: observation[key] for key in ("verdict", "disposition", "reason")}
+    return None if observation is None else {key: observation[key] for key in SIDE}
 
 
 # The badge of a report, one line in SVG for a README: the claim, and how many of the testable clauses pass.

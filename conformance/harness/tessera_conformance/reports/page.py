@@ -18,7 +18,7 @@ from tessera_conformance.reports import wording
 from tessera_conformance.reports.causes import OUTCOME_WORDS, Cause, causes, clause_results, in_order, missing_feature
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.lines import LONG, has_long_text
+from tessera_conformance.reports.lines import LONG
 from tessera_conformance.reports.summary import rooflines
 from tessera_conformance.terminal import visible
 from tessera_conformance.verdicts import VERDICTS
@@ -185,8 +185,7 @@ def _details(report: Report, observation: Line) -> str:
         **{name: observation[name] for name in LONG},
         "left_out": wording.left_out(observation),
     }
-    text = script_json(details)
-    return script_json(_trimmed(details, longest)) if has_long_text(text, longest) else text
+    return script_json(_trimmed(details, longest))
 
 
 def _trimmed(value: Any, longest: int) -> Any:

@@ -8,7 +8,6 @@ beside them: `{"$bytes": digits, "$addresses": [[place, source], ...]}`.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import json
 import os
@@ -177,6 +176,7 @@ _CONNECTION = Path(hostio_connection.__file__)
 ENDPOINT = "hostio:"
 """The prefix of implementations that are endpoints behind a socket."""
 _EMPTY_CASE = 'json.loads(r"""{}""")'
+_OWN_IMPORT = re.compile(r"^from (?:__future__|tessera_conformance[\w.]*) import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 Place = TypeVar("Place")
 TRIES = 3
 """The most times that a script runs a case with streams, whose work depends on time, until the difference shows."""
@@ -231,13 +231,8 @@ def _joined(connection: str, template: str, endpoint: str) -> str:
 
 def _parted(text: str) -> tuple[str, str]:
     """Return the docstring of a module, and the rest without imports from this package and `__future__`."""
-    lines, nodes = text.splitlines(keepends=True), ast.parse(text).body
-    left_out = ("__future__", __name__.partition(".")[0])
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in left_out:
-            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
-    end = nodes[0].end_lineno or 0
-    return "".join(lines[:end]) + "\n", "".join(lines[end:])
+    _, docstring, rest = text.split('"""', 2)
+    return f'"""{docstring}"""\n\n', _OWN_IMPORT.sub("", rest)
 
 
 def script_name(case: str) -> str:
@@ -338,10 +333,18 @@ def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] |
     match record.kind:
         case "bits" | "equal":
             return _tied(record, exchanges)
-        case "returns" | "accepts" | "rejects" | "status":
-            exchange = _exchange_of(record, exchanges)
-            return None if exchange is None else _about_refusal(record, exchange)
-    return None
+        case "returns" | "accepts":
+            how, judged = "returned", {}
+        case "status":
+            how, judged = "status", {"expected": record.expected}
+        case "rejects" if (expected := expected_rejection(str(record.expected))) is not None:
+            categories, phases, line = expected
+            how = "rejected"
+            judged = {"expected": record.expected, "categories": categories, "phases": phases, "line": line}
+        case _:
+            return None
+    exchange = _exchange_of(record, exchanges)
+    return None if exchange is None else {"how": how, "exchange": exchange, **judged}
 
 
 def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
@@ -421,15 +424,3 @@ def _exchange_of(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | No
     before = enumerate(exchanges[: record.after] if isinstance(record.actual, str) else ())
     matching = (number for number, exchange in before if record.actual.startswith(describe(exchange.observation)))
     return max(same or matching, default=None)
-
-
-def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
-    if record.kind in ("returns", "accepts"):
-        return {"how": "returned", "exchange": exchange}
-    if record.kind == "status":
-        return {"how": "status", "exchange": exchange, "expected": record.expected}
-    expected = expected_rejection(str(record.expected))
-    if expected is None:
-        return None
-    parts = zip(("categories", "phases", "line"), expected, strict=True)
-    return {"how": "rejected", "exchange": exchange, "expected": record.expected, **dict(parts)}

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal, stop_of
-from tessera_conformance.interface.declarations import (
+from tessera_conformance.interface import (
     ABSENT,
     SESSION,
     CFunction,
@@ -161,7 +161,7 @@ class Library:
 
 # The C arguments of a function from the parameters of its method, and the result from its out pointers.
 #
-# The declaration determines both (`interface/declarations.py`): this module has no code for single functions.
+# The declaration determines both (`interface`): this module has no code for single functions.
 
 
 Arguments = tuple[Any, ...]

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any, BinaryIO, NoReturn
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
-from tessera_conformance.interface.declarations import c_functions
+from tessera_conformance.interface import c_functions
 from tessera_conformance.server import serve
 from tessera_conformance.transports.cabi.carriers import CMethod, Library, decoded, opened_record, stopped
 from tessera_conformance.transports.cabi.options import CabiOptions, constants, laid_over

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.interface.declarations import SESSION, c_functions
+from tessera_conformance.interface import SESSION, c_functions
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
 from tessera_conformance.transports.cabi import carriers
 from tessera_conformance.transports.cabi.options import read_options
