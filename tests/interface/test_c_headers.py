@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.chapters.abi.kit.c_header import read_header
-from tessera_conformance.interface import Builtin, CFunction, c_functions, declarations, interface
+from tessera_conformance.interface import CFunction, c_functions, declarations, interface
 
 # The rule from an interface to C: prototypes written by hand as `docs/cabi.md` has them, and that it gives C.
 
@@ -64,7 +64,7 @@ def test_an_optional_number_has_no_value_that_says_that_it_is_absent() -> None:
         method.full_name
         for method in extensions
         for parameter in method.parameters
-        if parameter.optional and parameter.type == Builtin("number")
+        if parameter.optional and parameter.type == {"type": "number"}
     ] == []
 
 

@@ -9,40 +9,36 @@ import pytest
 from tessera_conformance.cli import main
 from tessera_conformance.commands import clauses as command
 from tessera_conformance.interface import (
-    Builtin,
-    Enumeration,
     Field,
     InterfaceError,
-    ListOf,
-    MapOf,
-    Named,
-    Record,
     Type,
     TypeSyntaxError,
-    Union,
     read_call,
     read_fields,
     read_files,
     read_type,
+    record,
 )
 
-INT, TEXT = Builtin("int"), Builtin("text")
+INT, TEXT = {"type": "integer"}, {"type": "string"}
 
 TYPES: list[tuple[str, Type]] = [
     ("int", INT),
-    ("int>=1", Builtin("int", 1)),
-    ("number>=0.5", Builtin("number", 0.5)),
-    ("handle", Named("handle")),
-    ("sum/max/min", Enumeration(("sum", "max", "min"))),
-    ('"2.0"', Enumeration(("2.0",))),
-    ("[int]", ListOf(INT)),
-    ("[int; 3]", ListOf(INT, 3, 3)),
-    ("[[text]; 1..]", ListOf(ListOf(TEXT), 1)),
-    ("{*: tensor}", MapOf(Named("tensor"))),
-    ("{}", Record(())),
-    ("{text: text, $tensor?: int}", Record((Field("text", TEXT), Field("$tensor", INT, optional=True)))),
-    ("data or int or null", Union((Named("data"), INT, Builtin("null")))),
-    ("[int or null]", ListOf(Union((INT, Builtin("null"))))),
+    ("any", {}),
+    ("int>=1", {**INT, "minimum": 1}),
+    ("text>=1", {**TEXT, "minLength": 1}),
+    ("number>=0.5", {"type": "number", "minimum": 0.5}),
+    ("handle", {"$ref": "handle"}),
+    ("sum/max/min", {"enum": ["sum", "max", "min"]}),
+    ('"2.0"', {"const": "2.0"}),
+    ("[int]", {"type": "array", "items": INT}),
+    ("[int; 3]", THREE := {"type": "array", "items": INT, "minItems": 3, "maxItems": 3}),
+    ("[[text]; 1..]", {"type": "array", "items": {"type": "array", "items": TEXT}, "minItems": 1}),
+    ("{*: tensor}", {"type": "object", "additionalProperties": {"$ref": "tensor"}}),
+    ("{}", record(())),
+    ("{text: text, $tensor?: int}", record((Field("text", TEXT), Field("$tensor", INT, optional=True)))),
+    ("data or int or null", {"oneOf": [{"$ref": "data"}, INT, {"type": "null"}]}),
+    ("[int or null]", {"type": "array", "items": {"type": ["integer", "null"]}}),
 ]
 
 
@@ -52,16 +48,16 @@ def test_a_type_is_read(text: str, meant: Type) -> None:
 
 
 def test_spaces_and_lines_mean_nothing() -> None:
-    assert read_type(" [\n int ;3 ]\n") == ListOf(INT, 3, 3)
+    assert read_type(" [\n int ;3 ]\n") == THREE
 
 
 def test_a_call_has_parameters_and_a_result() -> None:
     assert read_call("(a: int, b?: text) -> (c: int)") == (
         (Field("a", INT), Field("b", TEXT, optional=True)),
-        Record((Field("c", INT),)),
+        record((Field("c", INT),)),
     )
-    assert read_call("() -> ()") == ((), Record(()))
-    assert read_call("() -> hello") == ((), Named("hello"))
+    assert read_call("() -> ()") == ((), record(()))
+    assert read_call("() -> hello") == ((), {"$ref": "hello"})
     assert read_fields("null?: text") == (Field("null", TEXT, optional=True),)
 
 

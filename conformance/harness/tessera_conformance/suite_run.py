@@ -16,7 +16,7 @@ from typing import Any
 from tessera_conformance import __version__
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.check import Check, CheckFailed, CheckRecord, OtherReading, Unanswered
-from tessera_conformance.interface import Record, feature_of, interface
+from tessera_conformance.interface import feature_of, interface
 from tessera_conformance.protocol import Arithmetic, Fault, Hello, Returned
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.registry.model import judged_by_checks
@@ -291,8 +291,7 @@ def absent_member(case: Case, error: BaseException | None) -> BaseException | No
         return error
     for exchange in reversed(case.exchanges):
         method, answer = interface().methods.get(exchange.method), exchange.observation
-        result = method.result if method else None
-        optional = [field.name for field in result.fields if field.optional] if isinstance(result, Record) else []
+        optional = [output.name for output in method.outputs if output.optional] if method else []
         if isinstance(answer, Returned) and error.args[0] in optional and error.args[0] not in answer.value:
             what = f"the answer of {exchange.method} has the member {error.args[0]}"
             record = CheckRecord("true", False, what, True, f"the members {', '.join(answer.value)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from tessera_conformance.interface import Method, Named, interface
+from tessera_conformance.interface import Method, interface
 
 from .encoding import elements, packed
 from .mesh_session import (
@@ -129,23 +129,19 @@ def _parameters(which: Callable[[Method], tuple[str, ...]]) -> Mapping[str, tupl
 
 
 def _pointers(method: Method) -> tuple[str, ...]:
-    return tuple(
-        parameter.name
-        for parameter in method.parameters
-        if parameter.type == ADDRESS or interface().allows_null(parameter.type)
-    )
+    optional = {parameter.name for parameter in method.parameters if interface().allows_null(parameter.type)}
+    pointers = {*method.parameters_of("address"), *optional}
+    return tuple(parameter.name for parameter in method.parameters if parameter.name in pointers)
 
-
-ADDRESS = Named("address")
 
 OUTPUTS = _parameters(lambda method: tuple(output.name for output in method.outputs))
 """Out parameters, by function; of tessGetVersion all three."""
 
-HANDLES = _parameters(lambda method: method.parameters_of(Named("handle")))
+HANDLES = _parameters(lambda method: method.parameters_of("handle"))
 """Parameters that are handles, by function; each is named after the kind of its object."""
 
 POINTERS = _parameters(_pointers)
 """Parameters that point to memory that the function reads or writes, by function."""
 
-ADDRESSES = {name for c_function in interface().c_functions.values() for name in c_function.parameters_of(ADDRESS)}
+ADDRESSES = {name for c_function in interface().c_functions.values() for name in c_function.parameters_of("address")}
 """Pointers that are addresses: their NULL is 0. That of the others is null."""

@@ -10,7 +10,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessera_conformance.adapter import NotSupported, Refusal
-from tessera_conformance.interface import Builtin, Enumeration, ListOf, MapOf, Named, Record, Type, Union, interface
+from tessera_conformance.interface import Type, interface
 from tessera_conformance.protocol import Diagnostic
 from tessera_conformance.tensors import Tensor
 
@@ -330,11 +330,7 @@ PARAMETER_READERS: Mapping[str, Reader] = {
 }
 """The named types that become something JSON does not have, or whose refusals have their own words."""
 
-LISTS: Mapping[Type, str] = {
-    Builtin("text"): "a list of texts",
-    Named("value"): "a list of values",
-    Named("data"): "a list of keys",
-}
+LISTS = {"string": "a list of texts", "value": "a list of values", "data": "a list of keys"}
 """The allowed values where a list of a type is expected."""
 
 
@@ -392,32 +388,38 @@ def reading(
 def reader_of(declared: Type) -> Reader | None:
     """Return the reader of a parameter's type; None for a number without bounds and for a pointer that may be NULL."""
     match declared:
-        case Named(name):
+        case {"$ref": name}:
             return PARAMETER_READERS.get(name) or reader_of(interface().types[name].type)
-        case Builtin("text"):
+        case {"type": "string"}:
             return text
-        case Builtin("bool"):
+        case {"type": "boolean"}:
             return switch
-        case Builtin("int", int(least)):
+        case {"type": "integer", "minimum": int(least)}:
             return whole(least, LIMIT)
-        case Enumeration(words):
+        case {"enum": words}:
             return one_of(*words)
-        case ListOf(item):
-            return list_of(reader_of(item), LISTS.get(item, "a list"))
-        case MapOf(value):
-            return object_of(reader_of(value) if isinstance(value, Named) else None)
-        case Builtin("object") | Record():
+        case {"const": word}:
+            return one_of(word)
+        case {"type": "array"}:
+            item = declared.get("items", {})
+            return list_of(reader_of(item), LISTS.get(item.get("$ref") or item.get("type"), "a list"))
+        case {"type": "object", "additionalProperties": {"$ref": _} as value}:
+            return object_of(reader_of(value))
+        case {"type": "object"}:
             return object_of(None)
-        case Union(alternatives) if all(isinstance(alternative, Record) for alternative in alternatives):
+        case {"oneOf": alternatives} if all(alternative.get("type") == "object" for alternative in alternatives):
             return object_of(None)
     return None
 
 
 def is_scalar(declared: Type) -> bool:
     """True if a type is a handle or a text, a number, a word or a boolean as JSON has it."""
-    if isinstance(declared, Named) and declared.name not in PARAMETER_READERS:
-        return is_scalar(interface().types[declared.name].type)
-    return declared == Named("handle") or isinstance(declared, Builtin | Enumeration)
+    match declared:
+        case {"$ref": name} if name not in PARAMETER_READERS:
+            return is_scalar(interface().types[name].type)
+        case {"type": "string" | "integer" | "number" | "boolean"} | {"enum": _} | {"const": _} | {"$ref": "handle"}:
+            return True
+    return False
 
 
 # Answers of the protocol from the reference's own values and exceptions.

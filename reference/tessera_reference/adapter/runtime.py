@@ -10,7 +10,7 @@ from operator import methodcaller
 from typing import Any
 
 from tessera_conformance.adapter import Adapter, Refusal, invoke
-from tessera_conformance.interface import ABSENT, ListOf, Method, Named, Type, c_functions, interface
+from tessera_conformance.interface import ABSENT, Method, Type, c_functions, interface
 from tessera_conformance.interface import CFunction as CFunction  # the C library takes these from here
 from tessera_conformance.interface import Input as Input
 from tessera_conformance.interface import Output as Output
@@ -215,10 +215,10 @@ def _results(declared: Method) -> Callable[[Any], dict[str, Any]]:
 
 def _writer(declared: Type) -> Callable[[Any], Any]:
     """Return the writer of a type's values."""
-    if isinstance(declared, ListOf):
-        item = _writer(declared.item)
+    if declared.get("type") == "array":
+        item = _writer(declared.get("items", {}))
         return lambda value: [item(element) for element in value]
-    return methodcaller("hex") if declared == Named("data") else _plain
+    return methodcaller("hex") if declared == {"$ref": "data"} else _plain
 
 
 def _plain(value: Any) -> Any:

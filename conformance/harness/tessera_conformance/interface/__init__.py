@@ -20,54 +20,22 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from tessera_conformance.cases import chapter_files
 
 # The types of an interface, and their notation: `[int>=0]`, `{name: text, kind?: func/kernel}`, `tensor or null`.
+#
+# A type is its JSON Schema. That of a name, which a table `[types.AREA]` declares, is `{"$ref": name}`.
 
 
-BUILTINS = ("any", "bool", "int", "null", "number", "object", "text")
+BUILTINS = {"bool": "boolean", "int": "integer", "text": "string"} | {
+    name: name for name in ("null", "number", "object")
+}
+"""The builtin types but for `any`, and their names in JSON Schema."""
 KINDS = {"number": r"\d+(?:\.\d+)?", "word": r"\$?[^\W\d]\w*(?:/\w+)*", "text": r'"[^"]*"'}
 TOKEN = re.compile(rf"\s*({'|'.join(KINDS.values())}|->|>=|\.\.|[^\s\w])")
 Read = TypeVar("Read")
+Type: TypeAlias = Mapping[str, Any]
 
 
 class TypeSyntaxError(ValueError):
     """A type or a call does not follow the notation of `docs/protocol.md`, "Methods"."""
-
-
-@dataclass(frozen=True)
-class Builtin:
-    """`int`, `text`, ...; `least` is the least number, or the least length of a text."""
-
-    name: str
-    least: float | None = None
-
-
-@dataclass(frozen=True)
-class Named:
-    """A type that a table `[types.AREA]` declares."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Enumeration:
-    """One of some words, `sum/max/min`, or one text, `"2.0"`."""
-
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class ListOf:
-    """A list; `[int; 3]` has three items, `[tensor; 1..]` at least one."""
-
-    item: Type
-    least: int | None = None
-    most: int | None = None
-
-
-@dataclass(frozen=True)
-class MapOf:
-    """An object with any names and values of one type: `{*: tensor}`."""
-
-    value: Type
 
 
 @dataclass(frozen=True)
@@ -79,21 +47,17 @@ class Field:
     optional: bool = False
 
 
-@dataclass(frozen=True)
-class Record:
-    """An object with these members and no others."""
-
-    fields: tuple[Field, ...]
-
-
-@dataclass(frozen=True)
-class Union:
-    """Exactly one of some types: `data or int or null`."""
-
-    alternatives: tuple[Type, ...]
-
-
-Type: TypeAlias = Builtin | Named | Enumeration | ListOf | MapOf | Record | Union
+def record(fields: Sequence[Field]) -> Type:
+    """Return the type of an object with these members and no others."""
+    if not fields:
+        return {"type": "object", "maxProperties": 0}
+    required = [field.name for field in fields if not field.optional]
+    return {
+        "type": "object",
+        **({"required": required} if required else {}),
+        "properties": {field.name: field.type for field in fields},
+        "additionalProperties": False,
+    }
 
 
 def read_type(text: str) -> Type:
@@ -143,7 +107,12 @@ class _Reader:
         alternatives = [self.single()]
         while self.taken("or"):
             alternatives.append(self.single())
-        return alternatives[0] if len(alternatives) == 1 else Union(tuple(alternatives))
+        match alternatives:
+            case [one]:
+                return one
+            case [{"type": "boolean" | "integer" | "number" | "string" as name} as one, {"type": "null"}]:
+                return {**one, "type": [name, "null"]}
+        return {"oneOf": alternatives}
 
     def single(self) -> Type:
         if self.taken("["):
@@ -151,32 +120,35 @@ class _Reader:
         if self.taken("{"):
             return self.object()
         if self.tokens[-1].startswith('"'):
-            return Enumeration((self.take("text").strip('"'),))
+            return {"const": self.take("text").strip('"')}
         word = self.take("word")
         if "/" in word:
-            return Enumeration(tuple(word.split("/")))
+            return {"enum": word.split("/")}
         if word not in BUILTINS:
-            return Named(word)
+            return {"$ref": word} if word != "any" else {}
         if not self.taken(">="):
-            return Builtin(word)
+            return {"type": BUILTINS[word]}
         least = self.take("number")
-        return Builtin(word, float(least) if "." in least else int(least))
+        bound = "minLength" if word == "text" else "minimum"
+        return {"type": BUILTINS[word], bound: float(least) if "." in least else int(least)}
 
-    def list(self) -> ListOf:
-        item, least, most = self.type(), None, None
+    def list(self) -> Type:
+        item = self.type()
+        schema: dict[str, Any] = {"type": "array", **({"items": item} if item else {})}
         if self.taken(";"):
-            least = int(self.take("number"))
-            most = None if self.taken("..") else least
+            schema["minItems"] = int(self.take("number"))
+            if not self.taken(".."):
+                schema["maxItems"] = schema["minItems"]
         self.take("]")
-        return ListOf(item, least, most)
+        return schema
 
-    def object(self) -> MapOf | Record:
+    def object(self) -> Type:
         if not self.taken("*"):
-            return Record(self.fields("}"))
+            return record(self.fields("}"))
         self.take(":")
         value = self.type()
         self.take("}")
-        return MapOf(value)
+        return {"type": "object", "additionalProperties": value}
 
     def fields(self, closing: str) -> tuple[Field, ...]:
         fields: list[Field] = []
@@ -192,7 +164,7 @@ class _Reader:
         self.take("(")
         parameters = self.fields(")")
         self.take("->")
-        return parameters, Record(self.fields(")")) if self.taken("(") else self.type()
+        return parameters, record(self.fields(")")) if self.taken("(") else self.type()
 
 
 # Reads every `interface.toml` into areas, named types and methods, and checks that each name is declared.
@@ -237,14 +209,15 @@ class Method:
         """The name in a request: `runtime.tessInit`."""
         return f"{self.area}.{self.name}"
 
-    def parameters_of(self, *types: Type) -> tuple[str, ...]:
-        """Return the names of the parameters that have one of these types."""
-        return tuple(parameter.name for parameter in self.parameters if parameter.type in types)
+    def parameters_of(self, name: str) -> tuple[str, ...]:
+        """Return the names of the parameters whose type has this name."""
+        return tuple(parameter.name for parameter in self.parameters if parameter.type == {"$ref": name})
 
     @property
     def outputs(self) -> tuple[Field, ...]:
         """The members of the result."""
-        return self.result.fields if isinstance(self.result, Record) else ()
+        members, required = self.result.get("properties", {}), self.result.get("required", ())
+        return tuple(Field(name, type_, name not in required) for name, type_ in members.items())
 
 
 @dataclass(frozen=True)
@@ -283,11 +256,13 @@ class Interface:
     def allows_null(self, declared: Type) -> bool:
         """True if a value of a type may be null."""
         match declared:
-            case Named(name):
+            case {"$ref": name}:
                 return self.allows_null(self.types[name].type)
-            case Union(alternatives):
+            case {"oneOf": alternatives}:
                 return any(map(self.allows_null, alternatives))
-        return declared == Builtin("null")
+            case {"type": "null" | [_, "null"]}:
+                return True
+        return False
 
 
 @cache
@@ -355,10 +330,12 @@ def _check(interface: Interface) -> None:
 
 def _names(node: object) -> Iterator[str]:
     """Yield the named types in a type."""
-    if isinstance(node, Named):
-        yield node.name
-    for part in vars(node).values() if isinstance(node, Type | Field) else node if isinstance(node, tuple) else ():
-        yield from _names(part)
+    match node:
+        case {"$ref": str(name)}:
+            yield name
+        case dict() | list():
+            for part in node.values() if isinstance(node, dict) else node:
+                yield from _names(part)
 
 
 # The declarations of C from the lines of `interface.toml`: the functions of the runtime and the extensions.
@@ -529,9 +506,9 @@ def _extension_outputs(method: Method) -> Iterable[Output]:
             yield Output(result.name, form, (f"{_c_type(form, result.name)}* {result.name}",))
     elif len(outputs) == 1 and mandatory and forms[0] == "data":
         yield Output(outputs[0].name, "data", BUFFER)
-    elif len(outputs) == 1 and mandatory and outputs[0].type == Builtin("text"):
+    elif len(outputs) == 1 and mandatory and outputs[0].type == {"type": "string"}:
         yield Output(outputs[0].name, "text", TEXT_BUFFER)
-    elif outputs or isinstance(method.result, Named):
+    elif outputs or "$ref" in method.result:
         yield Output("", "json", TEXT_BUFFER)
 
 
@@ -547,10 +524,10 @@ C_TYPES: Mapping[Form, str] = {
 SCALARS: tuple[Form, ...] = ("handle", "pointer", "integer", "bool")
 """The forms of outputs behind a pointer of their own."""
 FORMS: Mapping[str, Form] = {
-    "int": "integer",
-    "bool": "bool",
+    "integer": "integer",
+    "boolean": "bool",
     "number": "number",
-    "text": "text",
+    "string": "text",
     "handle": "handle",
     "pointer": "pointer",
     "allocation": "pointer",
@@ -564,13 +541,13 @@ FORMS: Mapping[str, Form] = {
 def _form(declared: Interface, kind: Type) -> Form:
     """Return the form of values of a type; a text that may be null is a text, which may be NULL."""
     match kind:
-        case Named(name) if name not in FORMS:
+        case {"$ref": name} if name not in FORMS:
             return _form(declared, declared.types[name].type)
-        case Named(name) | Builtin(name):
+        case {"$ref": str(name)} | {"type": str(name)}:
             return FORMS.get(name, "json")
-        case Enumeration():
+        case {"enum": _} | {"const": _} | {"type": ["string", "null"]}:
             return "text"
-        case Union((only, Builtin("null"))) if _form(declared, only) == "text":
+        case {"oneOf": [only, {"type": "null"}]} if _form(declared, only) == "text":
             return "text"
     return "json"
 
@@ -595,73 +572,39 @@ def _structure_name(c: str) -> str:
 
 
 WIDTH = 120
-TYPES = {"bool": "boolean", "int": "integer", "text": "string"}
-"""The builtin types that JSON Schema names differently."""
 
 
 def schema_text(interface: Interface, area: Area) -> str:
     """Return the file of an area: the schemas of the parameters and the result of each method, and of the types."""
-    writer = _Writer(interface, area)
     definitions: dict[str, Any] = {}
     for method in area.methods.values():
-        parameters = writer.record((*method.parameters, *area.also))
-        definitions[f"{method.name}.params"] = ({"title": method.doc} if method.doc else {}) | parameters
-        definitions[f"{method.name}.result"] = writer.type(method.result)
+        title = {"title": method.doc} if method.doc else {}
+        definitions[f"{method.name}.params"] = {**title, **record((*method.parameters, *area.also))}
+        definitions[f"{method.name}.result"] = method.result
     for name, type_ in area.types.items():
         title = {"title": type_.title} if type_.title else {}
-        definitions[name] = {**title, **writer.type(type_.type), **type_.where}
+        definitions[name] = {**title, **type_.type, **type_.where}
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"tessera:protocol/{area.name}",
         "title": f"Protocol 1, {area.name}: {area.title}",
         "$comment": "Generated from the interface.toml files by `tessera-conformance interface --write`",
-        "$defs": definitions,
+        "$defs": _linked(definitions, interface.types, area.name),
     }
     return _laid_out(schema) + "\n"
 
 
-class _Writer:
-    def __init__(self, interface: Interface, area: Area) -> None:
-        self.types = interface.types
-        self.area = area.name
-
-    def type(self, kind: Type) -> dict[str, Any]:
-        match kind:
-            case Builtin("any"):
-                return {}
-            case Builtin(name, least):
-                bound = "minLength" if name == "text" else "minimum"
-                return {"type": TYPES.get(name, name)} | ({} if least is None else {bound: least})
-            case Named(name):
-                area = self.types[name].area
-                return {"$ref": f"{'' if area == self.area else f'tessera:protocol/{area}'}#/$defs/{name}"}
-            case Enumeration(words):
-                return {"const": words[0]} if len(words) == 1 else {"enum": list(words)}
-            case ListOf(item, least, most):
-                items = {} if item == Builtin("any") else {"items": self.type(item)}
-                bounds = {"minItems": least, "maxItems": most}
-                limits = {name: limit for name, limit in bounds.items() if limit is not None}
-                return {"type": "array", **items, **limits}
-            case MapOf(value):
-                return {"type": "object", "additionalProperties": self.type(value)}
-            case Record(fields):
-                return self.record(fields)
-            case Union((Builtin() as one, Builtin("null"))):
-                schema = self.type(one)
-                return schema | {"type": [schema["type"], "null"]}
-            case Union(alternatives):
-                return {"oneOf": [self.type(alternative) for alternative in alternatives]}
-
-    def record(self, fields: Sequence[Field]) -> dict[str, Any]:
-        if not fields:
-            return {"type": "object", "maxProperties": 0}
-        required = [field.name for field in fields if not field.optional]
-        return {
-            "type": "object",
-            **({"required": required} if required else {}),
-            "properties": {field.name: self.type(field.type) for field in fields},
-            "additionalProperties": False,
-        }
+def _linked(node: Any, types: Mapping[str, NamedType], area: str) -> Any:
+    """Return a schema in which each name of a type is the address of its definition, seen from an area's file."""
+    match node:
+        case {"$ref": str(name)}:
+            home = types[name].area
+            return {"$ref": f"{'' if home == area else f'tessera:protocol/{home}'}#/$defs/{name}"}
+        case dict():
+            return {key: _linked(part, types, area) for key, part in node.items()}
+        case list():
+            return [_linked(part, types, area) for part in node]
+    return node
 
 
 def _laid_out(node: Any, indent: int = 0, indented: int = 0) -> str:
