@@ -6,7 +6,6 @@ import inspect
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -85,24 +84,7 @@ def _dtype_of(kind: np.dtype[Any]) -> str:
 
 
 Key = tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Order:
-    """The order in which some elements of one result are reduced, and the arithmetic of a node."""
-
-    tree: str
-    arithmetic: NodeArithmetic
-    elements: str = ""
-
-    def holds(self, element: int) -> bool:
-        """True if it is the order of an element."""
-        runs = (run.partition("-") for run in self.elements.split(",") if run)
-        return not self.elements or any(int(first) <= element <= int(last or first) for first, _, last in runs)
-
-    def answer(self) -> dict[str, Any]:
-        """Return the answer to `numerics.declared`."""
-        return {"tree": Tree.from_text(self.tree).to_json(), "arithmetic": self.arithmetic.to_json()}
+Answer = dict[str, Any]
 
 
 class Declarations:
@@ -110,15 +92,17 @@ class Declarations:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._orders: dict[Key, list[Order]] = {}
-        self._arithmetic: dict[tuple[str, str], NodeArithmetic] = {}
+        self._orders: dict[Key, list[tuple[str, Answer]]] = {}
+        """Which elements have an order, and the answer of `numerics.declared`."""
+        self._arithmetic: dict[tuple[str, str], Any] = {}
         """That of the first order of an operation and a dtype, for sums of one term."""
         try:
             for row in read_valid(path, "tessera:declared", "file").get("order", []):
-                order = _order(row)
-                self._arithmetic.setdefault((row["operation"], row["dtype"]), order.arithmetic)
+                answer = _answer(row["tree"], NodeArithmetic.from_json(row["arithmetic"]).to_json())
+                self._arithmetic.setdefault((row["operation"], row["dtype"]), answer["arithmetic"])
                 for shapes in row["shapes"]:
-                    self._orders.setdefault(key_of(row["operation"], row["dtype"], shapes, row), []).append(order)
+                    key = key_of(row["operation"], row["dtype"], shapes, row)
+                    self._orders.setdefault(key, []).append((row.get("elements", ""), answer))
         except (TreeError, ModelError) as error:
             raise NoDocument(f"{path}: {error}") from None
 
@@ -130,7 +114,7 @@ class Declarations:
         shapes: Sequence[Sequence[int]],
         attributes: Mapping[str, Any] | None = None,
         element: int = 0,
-    ) -> dict[str, Any]:
+    ) -> Answer:
         """Return the answer to `numerics.declared`.
 
         Raises `NotSupported`: no order of this operation, dtype and shape is declared.
@@ -140,10 +124,10 @@ class Declarations:
         if whole is None and operation == "matmul":
             whole = self._orders.get(key_of(operation, dtype, [shape[-2:] for shape in shapes], stated))
         if whole is None and terms_of(operation, shapes, stated) < 2:
-            return Order("fold", self._arithmetic.get((operation, dtype)) or canonical(dtype)).answer()
-        for order in whole or ():
-            if order.holds(element):
-                return order.answer()
+            return _answer("fold", self._arithmetic.get((operation, dtype)) or canonical(dtype).to_json())
+        for elements, answer in whole or ():
+            if _contains(elements, element):
+                return answer
         raise NotSupported(f"a declared order for this shape: `tessera-conformance probe --write {self.path.name}`")
 
 
@@ -160,9 +144,15 @@ def terms_of(operation: str, shapes: Sequence[Sequence[int]], attributes: Mappin
     return int(shapes[0][-1] if operation == "matmul" else shapes[0][attributes.get("axis", -1)])
 
 
-def _order(row: Mapping[str, Any]) -> Order:
-    Tree.from_text(row["tree"])
-    return Order(row["tree"], NodeArithmetic.from_json(row["arithmetic"]), row.get("elements", ""))
+def _answer(tree: str, arithmetic: Any) -> Answer:
+    """Return the answer to `numerics.declared`."""
+    return {"tree": Tree.from_text(tree).to_json(), "arithmetic": arithmetic}
+
+
+def _contains(elements: str, element: int) -> bool:
+    """True if an element is among some, as `0-3,8`; all are among none."""
+    runs = (run.partition("-") for run in elements.split(",") if run)
+    return not elements or any(int(first) <= element <= int(last or first) for first, _, last in runs)
 
 
 # A table of callables as an adapter: `--impl=ops:MODULE:TABLE`.

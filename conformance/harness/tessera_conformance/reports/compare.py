@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tessera_conformance.registry import Registry
@@ -25,61 +23,48 @@ from tessera_conformance.reports.page import clause_data, cut, document, packed,
 
 
 GROUPS = ("broken", "removed", "fixed", "changed", "added")
-SIDE = ("verdict", "disposition", "reason")
-"""The fields by which two observations of a case are compared, beside failing checks."""
 TOLD_ONE_BY_ONE = 3
 """The most cases with the same change that are listed one by one; more are grouped."""
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 """Exit codes."""
 
 
-@dataclass(frozen=True)
-class Change:
-    """A case before and after; None where a report does not have it."""
+Comparison = Mapping[str, Any]
+"""Two reports compared, as `compare --json` prints it: the reports, and in five groups every case whose result differs.
 
-    case: str
-    before: Line | None
-    after: Line | None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Every case whose result differs, each in one of five lists."""
-
-    groups: Mapping[str, Sequence[Change]]
-    """The lists by name, in the order of `GROUPS`."""
-    invalid: Sequence[str]
-    """One sentence for each of the two files that is no whole report."""
-    warnings: Sequence[str]
-    """One sentence for each part of the selection in which the two runs differ."""
-    compared: int
-    left_out: int
-    """Cases that a run of a part did not have, and that are not compared."""
-
-    @property
-    def exit_code(self) -> int:
-        """0 where nothing broke, 1 where a case broke or disappeared, 2 where a file supports no comparison."""
-        if self.invalid:
-            return UNUSABLE
-        return FAILS if self.groups["broken"] or self.groups["removed"] else HOLDS
+`compared` and `left_out` are numbers of cases; those left out are of a run of a part, which did not have them.
+"""
 
 
 def compare(before: Report, after: Report) -> Comparison:
     """Return the change of each case from one report to the next."""
     old = {line["case"]: line for line in before.observed}
     new = {line["case"]: line for line in after.observed}
-    lists: dict[str, list[Change]] = {name: [] for name in GROUPS}
     compared = old.keys() | new.keys()
     for cases, report in ((old, before), (new, after)):
         compared &= cases.keys() if report.is_part else compared
+    groups: dict[str, list[Mapping[str, Any]]] = {name: [] for name in GROUPS}
     for case in sorted(compared):
-        change = Change(case, old.get(case), new.get(case))
-        kind = _kind(change)
+        sides = old.get(case), new.get(case)
+        kind = _kind(*sides)
         if kind is not None:
-            lists[kind].append(change)
-    left_out = len(old.keys() | new.keys()) - len(compared)
-    invalid = [f"{report.path} is invalid: {report.problem}" for report in (before, after) if report.claim == "invalid"]
-    return Comparison(lists, invalid, _selections_differ(before, after), len(compared), left_out)
+            groups[kind].append({"case": case, **dict(zip(("before", "after"), map(_side, sides), strict=True))})
+    return {
+        "before": {"path": str(before.path), "claim": before.claim},
+        "after": {"path": str(after.path), "claim": after.claim},
+        "invalid": [f"{one.path} is invalid: {one.problem}" for one in (before, after) if one.claim == "invalid"],
+        "warnings": _selections_differ(before, after),
+        "compared": len(compared),
+        "left_out": len(old.keys() | new.keys()) - len(compared),
+        **groups,
+    }
+
+
+def exit_code(comparison: Comparison) -> int:
+    """Return 0 where nothing broke, 1 where a case broke or disappeared, 2 where a file supports no comparison."""
+    if comparison["invalid"]:
+        return UNUSABLE
+    return FAILS if comparison["broken"] or comparison["removed"] else HOLDS
 
 
 def _selections_differ(before: Report, after: Report) -> list[str]:
@@ -96,15 +81,15 @@ def _selections_differ(before: Report, after: Report) -> list[str]:
     return differences
 
 
-def _kind(change: Change) -> str | None:
-    if change.before is None:
+def _kind(before: Line | None, after: Line | None) -> str | None:
+    if before is None:
         return "added"
-    if change.after is None:
+    if after is None:
         return "removed"
-    height_before, height_after = _height(change.before), _height(change.after)
+    height_before, height_after = _height(before), _height(after)
     if height_before != height_after:
         return "fixed" if height_after > height_before else "broken"
-    return None if _shows(change.before) == _shows(change.after) else "changed"
+    return None if _shows(before) == _shows(after) else "changed"
 
 
 def _height(observation: Line) -> int:
@@ -114,24 +99,25 @@ def _height(observation: Line) -> int:
 
 
 def _shows(observation: Line) -> object:
-    failing = [check for check in observation["checks"] if not check["passed"]]
-    return [observation[key] for key in SIDE], failing
+    return _side(observation), [check for check in observation["checks"] if not check["passed"]]
+
+
+def _side(observation: Line | None) -> Line | None:
+    return None if observation is None else {key: observation[key] for key in ("verdict", "disposition", "reason")}
 
 
 def as_text(before: Report, after: Report, comparison: Comparison) -> str:
     """Return the comparison for people: counts first, then each case with its result before and after."""
     lines = [f"before  {_named(before)}", f"after   {_named(after)}"]
-    lines += [f"  invalid: {problem}" for problem in comparison.invalid]
-    if comparison.left_out:
-        compared = f"{wording.cases(comparison.compared)} that both runs have"
-        lines.append(f"  compared: the {compared}; {wording.count(comparison.left_out)} others are left out")
-    lines += [f"  warning: {wording.printable(warning)}" for warning in comparison.warnings]
-    lines.append(
-        "  " + "   ".join(f"{wording.count(len(changes))} {name}" for name, changes in comparison.groups.items())
-    )
-    for name, changes in comparison.groups.items():
-        if changes:
-            lines += ["", name, *(line for alike in _alike(changes) for line in _shown_together(alike))]
+    lines += [f"  invalid: {problem}" for problem in comparison["invalid"]]
+    if comparison["left_out"]:
+        compared = f"{wording.cases(comparison['compared'])} that both runs have"
+        lines.append(f"  compared: the {compared}; {wording.count(comparison['left_out'])} others are left out")
+    lines += [f"  warning: {wording.printable(warning)}" for warning in comparison["warnings"]]
+    lines.append("  " + "   ".join(f"{wording.count(len(comparison[name]))} {name}" for name in GROUPS))
+    for name in GROUPS:
+        if comparison[name]:
+            lines += ["", name, *(line for alike in _alike(comparison[name]) for line in _shown_together(alike))]
     return "\n".join(lines)
 
 
@@ -141,11 +127,11 @@ def _named(report: Report) -> str:
     return f"{who}, {wording.selection(report)}: {cases} cases, {report.claim.upper()}"
 
 
-def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+def _alike(changes: Sequence[Line]) -> Iterator[Sequence[Line]]:
     """Yield groups of changes: many with the same text together, others one by one."""
-    groups: dict[tuple[object, ...], list[Change]] = {}
+    groups: dict[str, list[Line]] = {}
     for change in changes:
-        groups.setdefault((_reads(change.before), _reads(change.after)), []).append(change)
+        groups.setdefault(str((change["before"], change["after"])), []).append(change)
     for group in groups.values():
         if len(group) > TOLD_ONE_BY_ONE:
             yield group
@@ -153,47 +139,22 @@ def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
             yield from ([change] for change in group)
 
 
-def _shown_together(alike: Sequence[Change]) -> Iterator[str]:
+def _shown_together(alike: Sequence[Line]) -> Iterator[str]:
     first = alike[0]
-    one = wording.printable(first.case)
+    one = wording.printable(first["case"])
     who = one if len(alike) == 1 else f"{wording.cases(len(alike))}, such as {one}"
-    sides = [line for line in (first.before, first.after) if line is not None]
+    sides = [side for side in (first["before"], first["after"]) if side is not None]
     yield f"  {who}  {' -> '.join(dict.fromkeys(map(_state, sides)))}"
     if len(sides) == 1:
         return
-    for label, line in zip(("was", "is"), sides, strict=True):
-        if line["reason"]:
-            yield f"    {label:<4}{wording.printable(line['reason'])}"
+    for label, side in zip(("was", "is"), sides, strict=True):
+        if side["reason"]:
+            yield f"    {label:<4}{wording.printable(side['reason'])}"
 
 
-def _reads(observation: Line | None) -> object:
-    return None if observation is None else (_state(observation), observation["reason"])
-
-
-def _state(observation: Line) -> str:
-    disposition = observation["disposition"]
-    return str(observation["verdict"]) + (f" ({disposition})" if disposition != "none" else "")
-
-
-def as_json(before: Report, after: Report, comparison: Comparison) -> str:
-    """Return the comparison for programs; a case carries verdict, disposition and reason of both sides."""
-    selection = {
-        "before": {"path": str(before.path), "claim": before.claim},
-        "after": {"path": str(after.path), "claim": after.claim},
-        "invalid": list(comparison.invalid),
-        "warnings": list(comparison.warnings),
-        "compared": comparison.compared,
-        "left_out": comparison.left_out,
-    }
-    groups = {
-        name: [{"case": one.case, "before": _side(one.before), "after": _side(one.after)} for one in changes]
-        for name, changes in comparison.groups.items()
-    }
-    return json.dumps(selection | groups, indent=2)
-
-
-def _side(observation: Line | None) -> Mapping[str, object] | None:
-    return None if observation is None else {key: observation[key] for key in SIDE}
+def _state(side: Line) -> str:
+    disposition = side["disposition"]
+    return str(side["verdict"]) + (f" ({disposition})" if disposition != "none" else "")
 
 
 # The badge of a report, one line in SVG for a README: the claim, and how many of the testable clauses pass.
@@ -291,7 +252,7 @@ def _notes(reports: Sequence[Report]) -> list[str]:
 def _run(report: Report, before: Report | None, registry: Registry) -> dict[str, Any]:
     """Return a run's claim, the outcome of each clause as one digit, and the first failing case of each that fails."""
     results = clause_results(report, registry)
-    changes = compare(before, report).groups if before is not None else {}
+    changes = compare(before, report) if before is not None else dict.fromkeys(GROUPS, ())
     bad = {line["case"]: line for line in report.observed if counts_against(line)}
     failed = {name: result.cases for name, result in results.items() if result.outcome == "fail"}
     failing = {name: next(bad[case] for case in cases if case in bad) for name, cases in failed.items()}
@@ -307,5 +268,5 @@ def _run(report: Report, before: Report | None, registry: Registry) -> dict[str,
             name: (line["case"], cut(wording.reason_with_verdict(line), LONGEST_REASON))
             for name, line in failing.items()
         },
-        "changes": {name: len(changed) for name, changed in changes.items() if changed},
+        "changes": {name: len(changes[name]) for name in GROUPS if changes[name]},
     }

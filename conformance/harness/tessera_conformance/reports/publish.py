@@ -20,7 +20,16 @@ from tessera_conformance.registry.cases import case_index
 from tessera_conformance.reports import wording
 from tessera_conformance.reports.causes import causes
 from tessera_conformance.reports.claim import Line, counts_against
-from tessera_conformance.reports.compare import FAILS, HOLDS, UNUSABLE, as_json, as_text, badge, compare, compared_page
+from tessera_conformance.reports.compare import (
+    FAILS,
+    HOLDS,
+    UNUSABLE,
+    as_text,
+    badge,
+    compare,
+    compared_page,
+    exit_code,
+)
 from tessera_conformance.reports.journal import FILE_NAME, CannotMerge, Report, UnreadableReport, merge, read, report_in
 from tessera_conformance.reports.page import page
 from tessera_conformance.reports.summary import markdown, terminal_summary
@@ -288,10 +297,10 @@ def hold_against(arguments: argparse.Namespace) -> int:
     """`compare A B`."""
     before, after = _read(arguments.before), _read(arguments.after)
     comparison = compare(before, after)
-    _put((as_json if arguments.json else as_text)(before, after, comparison), None)
-    for problem in comparison.invalid:
+    _put(json.dumps(comparison, indent=2) if arguments.json else as_text(before, after, comparison), None)
+    for problem in comparison["invalid"]:
         print_error(problem)
-    return comparison.exit_code
+    return exit_code(comparison)
 
 
 def _read(path: Path) -> Report:
