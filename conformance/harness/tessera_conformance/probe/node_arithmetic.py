@@ -150,7 +150,7 @@ def _candidates(box: Box, tree: Tree, observed: Observed) -> Iterator[tuple[Tree
     others = [name for name in ACCUMULATORS_TRIED if name != usual]
     subnormals = ["kept", "flushed"] if observed.subnormals == "mixed" else [observed.subnormals]
     products = ("rounded", "fused") if box.has_products else ("rounded",)
-    placements = [(name, placed) for name in products for placed in _placements(box, tree, name)]
+    placements = [(name, placed) for name in products for placed in _placements(tree, name)]
     start = "none" if box.has_products and observed.start == "none" else "zero"
     for accumulator, rounding, kept in product([usual, *others], observed.roundings, subnormals):
         wider = float_format(accumulator).fraction_bits > float_format(usual).fraction_bits
@@ -160,21 +160,18 @@ def _candidates(box: Box, tree: Tree, observed: Observed) -> Iterator[tuple[Tree
                 yield placed, NodeArithmetic(accumulator, name, rounding, observed.alignment_bits, kept, start)  # type: ignore[arg-type]
 
 
-def _placements(box: Box, tree: Tree, products: str) -> list[Tree]:
-    """Return trees that masks cannot distinguish: positions of the start value, and orders of two fused leaves."""
+def _placements(tree: Tree, products: str) -> list[Tree]:
+    """Return trees that masks cannot distinguish: orders of two fused leaves, and positions of the start value.
+
+    It may stand in the first node, if that has one term less than the widest.
+    """
     if tree.arity <= 2:
         return [tree, _with_pairs_swapped(tree)] if products == "fused" else [tree]
-    widened = _with_start_in_first_node(tree)
-    return [widened, tree] if widened is not None else [tree]
-
-
-def _with_start_in_first_node(tree: Tree) -> Tree | None:
-    """Return the tree with `c` in the first node, if that node has one term less than the widest."""
-    first = next((k for k, step in enumerate(tree.steps) if step < START), None)
-    if first is None or -tree.steps[first] != tree.arity - 1:
-        return None
-    steps = list(tree.steps)
-    return Tree.explicit([START, *steps[:first], steps[first] - 1, *steps[first + 1 :]])
+    steps = tree.steps
+    first = next(k for k, step in enumerate(steps) if step < START)
+    if -steps[first] != tree.arity - 1:
+        return [tree]
+    return [Tree.explicit([START, *steps[:first], steps[first] - 1, *steps[first + 1 :]]), tree]
 
 
 def _with_pairs_swapped(tree: Tree) -> Tree:
@@ -201,9 +198,9 @@ def _subnormals(box: Box) -> Kept:
     """Return "kept" if subnormal inputs and subnormal results survive, else "mixed" or "flushed"."""
     dtype = box.subject.dtype
     smallest = float_format(dtype).smallest_normal
-    answers = [_alone(box, [smallest / 2], [Fraction(1)]) == smallest / 2]
+    answers = [_alone(box, smallest / 2) == smallest / 2]
     if ACCUMULATORS[dtype] == dtype:  # otherwise such a result is no normal number of the accumulator
-        answers.append(_alone(box, [3 * smallest / 2, -smallest], [Fraction(1)] * 2) == smallest / 2)
+        answers.append(_alone(box, 3 * smallest / 2, -smallest) == smallest / 2)
     if float_format(box.subject.result_dtype).smallest_normal > smallest:
         return "kept"
     return "kept" if all(answers) else "mixed" if any(answers) else "flushed"
@@ -216,7 +213,7 @@ def _roundings(box: Box) -> tuple[Rounding, ...]:
     tiny = Fraction(2) ** (-accumulator.fraction_bits - 8)
     if result.fraction_bits < accumulator.fraction_bits or tiny < float_format(dtype).smallest_normal:
         return ROUNDINGS
-    above, below = (_alone(box, [Fraction(1), sign * tiny], [Fraction(1)] * 2) for sign in (1, -1))
+    above, below = (_alone(box, Fraction(1), sign * tiny) for sign in (1, -1))
     if above == 1 and below == 1:
         return ROUNDINGS[:2]
     return ROUNDINGS[2:]
@@ -228,37 +225,26 @@ def _alignment(box: Box, tree: Tree) -> int | None:
     A power of two and its negation cancel in the node, beside a smaller one, 2^-g times theirs: it survives as long as
     g is at most the number of bits.
     """
-    leaves = next(([leaf for leaf, _ in children] for children in tree.joints() if len(children) > 2), [])
-    if len(leaves) < 3:
-        return None
-    one, other, small = leaves[:3]
+    (one, _), (other, _), (small, _), *_ = next(children for children in tree.joints() if len(children) > 2)
     large = Fraction(2) ** (8 if box.subject.dtype == "fp8_e4m3" else 0)
-    scale = large * large if box.has_products else large
+    lowest = float_format(box.subject.dtype).smallest
+    scale, rights = (large * large, (large, lowest)) if box.has_products else (large, (Fraction(1),))
     for bits in range(1, WIDEST_ALIGNMENT + 1):
-        factors = _factors(scale / 2**bits, large, box)
-        if factors is None:
+        number = scale / 2**bits
+        right = next((factor for factor in rights if number / factor >= lowest), None)
+        if right is None:
             return None
-        left = _placed(box, {one: large, other: -large, small: factors[0]})
-        right = _placed(box, {one: large, other: large, small: factors[1]}) if box.has_products else None
-        if is_zero(box.value(left, right)):
+        left = _placed(box, {one: large, other: -large, small: number / right})
+        factors = _placed(box, {one: large, other: large, small: right}) if box.has_products else None
+        if is_zero(box.value(left, factors)):
             return bits - 1
     return None
 
 
-def _factors(number: Fraction, large: Fraction, box: Box) -> tuple[Fraction, Fraction] | None:
-    """Return a power of two as the factors of one term, if the dtype has them."""
-    lowest = float_format(box.subject.dtype).smallest
-    if not box.has_products:
-        return (number, large) if number >= lowest else None
-    if number / large >= lowest:
-        return number / large, large
-    return (number / lowest, lowest) if number / lowest >= lowest else None
-
-
-def _alone(box: Box, left: Sequence[Fraction], right: Sequence[Fraction]) -> Value:
+def _alone(box: Box, *terms: Fraction) -> Value:
     """Return the sum of a few terms, with zeros at all other leaves."""
-    factors = _placed(box, dict(enumerate(right))) if box.has_products else None
-    return box.value(_placed(box, dict(enumerate(left))), factors)
+    factors = _placed(box, dict.fromkeys(range(len(terms)), Fraction(1))) if box.has_products else None
+    return box.value(_placed(box, dict(enumerate(terms))), factors)
 
 
 def _placed(box: Box, values: dict[int, Fraction]) -> Words:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import combinations, groupby
 from typing import Any, Literal, TypeAlias
 
@@ -58,7 +59,44 @@ def reveal(terms: int, lca: Lca, seed: int = 0) -> Tree:
     """
     if terms < 2:
         return Tree.explicit([0])
-    children, size = _Search(lca, seed).revealed(list(range(terms)))
+    draw = random.Random(seed)
+    shapes: dict[int, Tree] = {}  # the last tree of as many leaves: to compare a group with it takes fewer calls
+
+    def revealed(leaves: Sequence[int]) -> tuple[list[Steps], int]:
+        """Return the children, among these leaves, of the node that joins them, and that node's size."""
+        guess = shapes.get(len(leaves))
+        if guess is not None:
+            with suppress(NotATree):
+                if first_wrong_pair(lca, guess, leaves) is None:
+                    return [[leaves[step] if step >= 0 else step for step in guess.steps]], len(leaves)
+        children, size = searched(leaves)
+        if size == len(leaves) > 2:
+            shapes[size] = _relabelled(_joined(children), leaves)
+        return children, size
+
+    def searched(leaves: Sequence[int]) -> tuple[list[Steps], int]:
+        pivot = leaves[draw.randrange(len(leaves))]
+        if len(leaves) == 1:
+            return [[pivot]], 1
+        groups: dict[int, list[int]] = {}
+        for leaf in leaves:
+            if leaf != pivot:
+                groups.setdefault(lca(pivot, leaf), []).append(leaf)
+        children: list[Steps] = [[pivot]]
+        below, last = 1, max(groups)
+        for size in sorted(groups):
+            group = groups[size]
+            pair = (pivot, group[0])
+            others, lead = revealed(group)
+            if lead != len(group) and lead != size:
+                raise NotATree("masks", pair, _unfitting(size, f"others of its leaves are joined in one of {lead}"))
+            children = [_joined(children), *([_joined(others)] if lead == len(group) else others)]
+            below += len(group)
+            if below > size or (below < size and size != last):
+                raise NotATree("masks", pair, _unfitting(size, f"{below} leaves belong there"))
+        return children, last
+
+    children, size = revealed(range(terms))
     if size != terms:
         pair = (children[0][0], children[-1][0])
         raise NotATree("masks", pair, f"no two leaves are joined in the root: the largest subtree has {size} leaves")
@@ -78,53 +116,6 @@ def first_wrong_pair(lca: Lca, tree: Tree, leaves: Sequence[int]) -> tuple[int, 
             if lca(leaves[left], leaves[right]) != size:
                 return leaves[left], leaves[right], size
     return None
-
-
-class _Search:
-    """FPRev's refined search; comparing a group with the last subtree of as many leaves first takes fewer calls."""
-
-    def __init__(self, lca: Lca, seed: int) -> None:
-        self.lca, self.draw = lca, random.Random(seed)
-        self.shapes: dict[int, Tree] = {}
-
-    def revealed(self, leaves: Sequence[int]) -> tuple[list[Steps], int]:
-        """Return the children, among these leaves, of the node that joins them, and that node's size."""
-        guess = self.shapes.get(len(leaves))
-        if guess is not None and self._fits(guess, leaves):
-            return [[leaves[step] if step >= 0 else step for step in guess.steps]], len(leaves)
-        children, size = self._searched(leaves)
-        if size == len(leaves) > 2:
-            number = {leaf: k for k, leaf in enumerate(leaves)}
-            self.shapes[size] = Tree.explicit([number.get(step, step) for step in _joined(children)])
-        return children, size
-
-    def _fits(self, guess: Tree, leaves: Sequence[int]) -> bool:
-        try:
-            return first_wrong_pair(self.lca, guess, leaves) is None
-        except NotATree:
-            return False
-
-    def _searched(self, leaves: Sequence[int]) -> tuple[list[Steps], int]:
-        pivot = leaves[self.draw.randrange(len(leaves))]
-        if len(leaves) == 1:
-            return [[pivot]], 1
-        groups: dict[int, list[int]] = {}
-        for leaf in leaves:
-            if leaf != pivot:
-                groups.setdefault(self.lca(pivot, leaf), []).append(leaf)
-        children: list[Steps] = [[pivot]]
-        below, last = 1, max(groups)
-        for size in sorted(groups):
-            group = groups[size]
-            pair = (pivot, group[0])
-            others, lead = self.revealed(group)
-            if lead != len(group) and lead != size:
-                raise NotATree("masks", pair, _unfitting(size, f"others of its leaves are joined in one of {lead}"))
-            children = [_joined(children), *([_joined(others)] if lead == len(group) else others)]
-            below += len(group)
-            if below > size or (below < size and size != last):
-                raise NotATree("masks", pair, _unfitting(size, f"{below} leaves belong there"))
-        return children, last
 
 
 def reveal_exact_nodes(terms: int, survivors: Callable[[int, int], frozenset[int]], seed: int = 0) -> Tree:
