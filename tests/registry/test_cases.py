@@ -122,7 +122,7 @@ def test_what_is_known_of_a_case(suite: Path, index: Index) -> None:
     assert actual.features == ("casts", "random-ops")
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"fingerprint": "of another suite", "tags": [], "cases": {}}'])
+@pytest.mark.parametrize("text", ["", "[]", '{"source": "another suite", "value": {"tags": [], "cases": {}}}'])
 def test_a_file_that_is_no_index_is_replaced(suite: Path, index: Index, tmp_path: Path, text: str) -> None:
     index()
     (kept,) = (tmp_path / "cache" / "tessera-conformance").glob("cases-*")

@@ -197,10 +197,10 @@ def test_a_text_that_changed_is_read_again(file: Path) -> None:
     table_of(file)
     file.write_text("b = 3\n", encoding="utf-8")
     assert table_of(file) == {"b": 3}
-    assert json.loads(kept().read_text())["table"] == {"b": 3}
+    assert json.loads(kept().read_text())["value"] == {"b": 3}
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", "[" * 10**5, '{"sha256":"0","table":{}}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", "[" * 10**5, '{"source":"0","value":{}}'])
 def test_what_is_no_table_of_the_text_is_not_used(file: Path, content: str) -> None:
     table_of(file)
     kept().write_text(content, encoding="utf-8")

@@ -89,7 +89,7 @@ def _read(kind: str, parse: Callable[[str], Any], text: str | bytes) -> Any:
     raise NoDocument(f"not {kind}: nested more than {DEEPEST} levels deep")
 
 
-# Files in the user's cache folder, which can be made again.
+# Values in files with the digest of their source: those in the user's cache folder can be made again.
 
 
 def cache_folder() -> Path:
@@ -103,8 +103,18 @@ def cache_file(kind: str, source: Path) -> Path:
     return cache_folder() / f"{kind}-{place}.json"
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Write a file atomically, and its folder. Raises `OSError`."""
+def read_kept(file: Path, digest: str | None) -> Any:
+    """Return the value in a file; None if it has none, or one of another source. Without a digest, any source does."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return content["value"] if digest in (None, content["source"]) else None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def keep(file: Path, digest: str, value: Any) -> None:
+    """Write a value with the digest of its source, atomically. Raises `OSError`, and `TypeError` if it has no JSON."""
+    text = json.dumps({"source": digest, "value": value}, separators=(",", ":"))
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(f".{os.getpid()}")
     unfinished.write_text(text, encoding="utf-8")
@@ -122,18 +132,9 @@ def table_of(path: Path) -> dict[str, Any]:
     text = path.read_bytes()
     digest = hashlib.sha256(text).hexdigest()
     path_of_cache = cache_file(f"table-{path.stem}", path.resolve())
-    table = _kept(path_of_cache, digest)
-    if table is None:
+    table: dict[str, Any] | None = read_kept(path_of_cache, digest)
+    if not isinstance(table, dict):
         table = read_toml(text.decode("utf-8"))
         with contextlib.suppress(OSError, TypeError):  # a date has no JSON
-            write_whole(path_of_cache, json.dumps({"sha256": digest, "table": table}, separators=(",", ":")))
+            keep(path_of_cache, digest, table)
     return table
-
-
-def _kept(file: Path, digest: str) -> dict[str, Any] | None:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        table = content["table"] if content["sha256"] == digest else None
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return table if isinstance(table, dict) else None

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -77,14 +76,9 @@ class Knowledge:
     tests: Mapping[str, Sequence[str]]
     runs: Sequence[Run] = ()
 
-    @cached_property
-    def of_clause(self) -> Mapping[str, tuple[Interpretation, ...]]:
-        """The active interpretations that each clause depends on."""
-        rows_of: dict[str, tuple[Interpretation, ...]] = {}
-        for row in self.registry.interpretations.values():
-            for clause in row.affects if row.active else ():
-                rows_of[clause] = (*rows_of.get(clause, ()), row)
-        return rows_of
+    def gaps_of(self, clause: Clause) -> Sequence[Interpretation]:
+        """Return the active interpretations that a clause depends on."""
+        return [row for row in self.registry.interpretations.values() if row.active and clause.id in row.affects]
 
 
 @dataclass(frozen=True)
@@ -213,8 +207,8 @@ def _marks(clauses: Sequence[Clause], gaps: Sequence[Interpretation], knowledge:
     """Return the marks of lines: of the interpretations shown here, and of those that name the section of a clause."""
     kinds = {row.kind for row in gaps}
     for clause in clauses:
-        rows = knowledge.of_clause.get(clause.id, ())
-        kinds |= {row.kind for row in rows if _names_section_of(row, clause, knowledge.registry)}
+        rows = [row for row in knowledge.gaps_of(clause) if _names_section_of(row, clause, knowledge.registry)]
+        kinds |= {row.kind for row in rows}
     untestable = any(is_untestable(clause) for clause in clauses)
     return tuple(mark for mark in MARKS if mark in kinds or (mark == "untestable" and untestable))
 
@@ -354,8 +348,7 @@ def _clause(clause: Clause, knowledge: Knowledge) -> str:
         parts.append(f"<p><small>Not tested: {escape(clause.reason)}</small></p>")
     if clause.duplicate_of:
         parts.append(f"<p><small>Says what {_link_to_clause(clause.duplicate_of, knowledge.registry)} says</small></p>")
-    gaps = knowledge.of_clause.get(clause.id, ())
-    if gaps:
+    if gaps := knowledge.gaps_of(clause):
         links = ", ".join(f'<a href="{clause.document}.html#{row.id}">{row.id}</a>' for row in gaps)
         parts.append(f"<p><small>Depends on {links}</small></p>")
     parts.append(_cases(knowledge.cases.get(clause.id, ()), knowledge.runs))

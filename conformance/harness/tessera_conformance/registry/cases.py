@@ -6,7 +6,6 @@ import ast
 import contextlib
 import hashlib
 import importlib.metadata
-import json
 import os
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from typing import TypeVar
 
 from tessera_conformance import cases as locations
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.documents import cache_file, write_whole
+from tessera_conformance.documents import cache_file, keep, read_kept
 from tessera_conformance.registry.errors import RegistryError
 from tessera_conformance.registry.model import Clause, Registry, cited_interpretations, nearest
 
@@ -120,19 +119,16 @@ def write_index(file: Path, fingerprint: str, index: CaseIndex) -> None:
         identifier: [case.node, tags.setdefault((case.clauses, case.features, case.levels), len(tags))]
         for identifier, case in sorted(index.items())
     }
-    content = {"fingerprint": fingerprint, "tags": list(tags), "cases": cases}
-    write_whole(file, json.dumps(content, separators=(",", ":")))
+    keep(file, fingerprint, {"tags": list(tags), "cases": cases})
 
 
 def read_index(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
     """Return the index in a file; None if it has none, or one with another fingerprint."""
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if fingerprint is not None and content["fingerprint"] != fingerprint:
-            return None
+        content = read_kept(file, fingerprint)
         tags = [[tuple(map(str, names)) for names in tag] for tag in content["tags"]]
         return {identifier: IndexedCase(node, *tags[tag]) for identifier, (node, tag) in content["cases"].items()}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         return None
 
 
