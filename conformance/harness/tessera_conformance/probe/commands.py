@@ -20,19 +20,10 @@ import numpy as np
 from tessera_conformance.arithmetic.nodes import NodeArithmetic
 from tessera_conformance.cases import vectors_directory
 from tessera_conformance.oracle.trees import START, Tree, TreeError
-from tessera_conformance.probe.calls import (
-    DTYPES,
-    OPERATIONS,
-    Box,
-    CannotProbe,
-    Subject,
-    box_for,
-    hello_of,
-    words_of,
-)
+from tessera_conformance.probe.calls import DTYPES, OPERATIONS, Box, CannotProbe, Subject, hello_of, words_of
 from tessera_conformance.probe.node_arithmetic import MOST_RANKS, groups_of
 from tessera_conformance.probe.reveal import abbreviated, pattern
-from tessera_conformance.probe.run import Finding, alike_elements, plain, probe
+from tessera_conformance.probe.run import Finding, plain, probe
 from tessera_conformance.protocol import Returned, Unsupported, describe
 from tessera_conformance.reports.publish import write_text, write_toml
 from tessera_conformance.reports.summary import table
@@ -316,8 +307,7 @@ def orders(session: Session, subject: Subject) -> Sequence[ShapeOrder]:
         finding = probe(session, replace(subject, element=element), in_full=True)
         if finding.arithmetic is None:
             raise CannotProbe(f"{subject}: {finding.evidence or 'no fixed tree'}")
-        alike = alike_elements(box_for(session, finding.subject), finding.arithmetic)
-        mine = np.ones(count, bool) if alike is None else alike & open_
+        mine = np.ones(count, bool) if finding.others is None else finding.others.same & open_
         if not mine[finding.subject.flat_element]:
             raise CannotProbe(f"{subject}: the watched element does not replay among others")
         elements = "" if mine.all() else _runs(mine)

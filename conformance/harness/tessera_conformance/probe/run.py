@@ -198,34 +198,34 @@ ROUNDS = 6
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OtherElements:
-    """The number of elements that replay in the watched one's order, the number of all, and the first that does not."""
+    """The elements of a result of some shape that replay in the watched one's order: `same` is their mask, flat."""
 
-    alike: int
-    elements: int
-    first_other: tuple[int, ...] | None
+    same: Mask
+    shape: tuple[int, ...]
+
+    @property
+    def first_other(self) -> list[int] | None:
+        """The first element that does not replay."""
+        others = np.flatnonzero(~self.same)
+        return [int(place) for place in np.unravel_index(others[0], self.shape)] if len(others) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison for the machine-readable finding."""
+        alike = int(np.count_nonzero(self.same))
+        return {"alike": alike, "elements": len(self.same), "first_other": self.first_other}
 
     def sentence(self) -> str:
         """Return the comparison in words."""
-        if self.first_other is None:
-            return f"all {self.elements} elements replay in this order"
-        place = list(self.first_other)
-        return f"{self.alike} of {self.elements} elements replay in this order, {place} and others do not"
+        alike, elements, first = self.to_json().values()
+        if first is None:
+            return f"all {elements} elements replay in this order"
+        return f"{alike} of {elements} elements replay in this order, {first} and others do not"
 
 
 def compare_other_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> OtherElements | None:
     """Send random operands of the whole shape; return None for one element only, or too many to replay."""
-    same = alike_elements(box, arithmetic, seed)
-    if same is None:
-        return None
-    others = np.flatnonzero(~same)
-    first = tuple(int(place) for place in np.unravel_index(others[0], box.subject.result)) if len(others) else None
-    return OtherElements(int(np.count_nonzero(same)), len(same), first)
-
-
-def alike_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> Mask | None:
-    """Return the elements that replay in every round; None for one element only, or too many to replay."""
     subject = box.subject
     elements = prod(subject.result)
     fast = replay.is_fast(arithmetic.tree, arithmetic.model, subject.dtype, box.has_products, subject.terms)
@@ -235,7 +235,7 @@ def alike_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> Mask | No
     same: Mask = np.ones(elements, bool)
     for round_ in range(ROUNDS):
         same &= _replayed(box, arithmetic, 1000 * seed + 10 * round_, cancels=round_ % 2 == 1)
-    return same
+    return OtherElements(same, subject.result)
 
 
 def _replayed(box: Box, arithmetic: Arithmetic, seed: int, cancels: bool) -> Mask:
@@ -358,7 +358,7 @@ def plain(value: Any) -> Any:
     """Return a part of a finding as JSON values: a tree as its text, and other objects by their fields."""
     if isinstance(value, Tree):
         return value.to_text()
-    if isinstance(value, NodeArithmetic | NotATree):
+    if isinstance(value, NodeArithmetic | NotATree | OtherElements):
         return value.to_json()
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
