@@ -77,7 +77,6 @@ class ReportKeeper(Planned):
         self._complete = False
         self._observed: list[tuple[str, Sequence[str]]] = []
         self._first: list[Line] = []
-        self._session: pytest.Session | None = None
 
     @property
     def _lists(self) -> bool:
@@ -173,15 +172,10 @@ class ReportKeeper(Planned):
             return
         why = f"after the first {FIRST} cases" if is_fault else why  # a fault is a problem of its own
         self._run.broken_off = f"{why}; mend that first, or run on with --keep-going"
-        if self._session is not None:
-            self._session.shouldfail = NO_ANSWER
-        workers = self._config.pluginmanager.get_plugin("dsession")
-        if workers is not None:
-            workers.shouldstop = NO_ANSWER
-
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Keep the session, to end it."""
-        self._session = session
+        for name, stop in (("session", "shouldfail"), ("dsession", "shouldstop")):  # pytest's session, and xdist's
+            plugin = self._config.pluginmanager.get_plugin(name)
+            if plugin is not None:
+                setattr(plugin, stop, NO_ANSWER)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

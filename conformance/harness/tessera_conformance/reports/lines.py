@@ -13,10 +13,11 @@ from dataclasses import asdict
 from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from tessera_conformance.check import CheckRecord
-from tessera_conformance.protocol import Fault, Observation, Returned, write_outcome
+from tessera_conformance.protocol import Fault, Returned, write_outcome
 from tessera_conformance.session import Exchange
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.verdicts import LEVELS
@@ -267,8 +268,7 @@ def observed_line(
     if digest:
         parts.append(f'"evidence":{encoded(_evidence(checks, exchanges, folder))}')
     else:
-        texts = (f'{_exchange(exchange, whole)},"run":{_run(exchange)}}}' for exchange in exchanges)
-        parts.append(_long(checks, texts))
+        parts.append(_long(checks, (_exchange(exchange, _run(exchange), whole) for exchange in exchanges)))
     parts += [f'"{name}":{encoded(value)}' for name, value in tail.items()]
     return ObservedLine(_without_folder(f"{','.join(parts)}}}", folder))
 
@@ -285,7 +285,7 @@ def _without_folder(text: str, folder: Path | None) -> str:
 
 def _evidence(checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], folder: Path | None) -> dict[str, Any]:
     """Return checks by kind, the number of exchanges, and a digest of both as the line would hold them, without run."""
-    text = _long(checks, (f"{_exchange(exchange)}}}" for exchange in exchanges))
+    text = _long(checks, map(_exchange, exchanges))
     kinds = Counter(record.kind for record in checks)
     digest = hashlib.sha256(_without_folder(text, folder).encode()).hexdigest()[:DIGEST_DIGITS]
     return {"checks": dict(sorted(kinds.items())), "exchanges": len(exchanges), "digest": digest}
@@ -296,25 +296,29 @@ def _check(record: CheckRecord) -> dict[str, Any]:
     return fields | {"difference": asdict(record.difference) if record.difference is not None else None}
 
 
-def _exchange(exchange: Exchange, whole: bool = False) -> str:
-    """Return an exchange as JSON without its end.
+def _exchange(exchange: Exchange, run: Mapping[str, Any] = MappingProxyType({}), whole: bool = False) -> str:
+    """Return an exchange as JSON.
 
     With `whole` the answer is not shortened; long values of the request are, since a test makes them again.
     """
-    request = encoded({"method": exchange.method, "params": _brief(exchange.params)})[:-1]
+    request = {"method": exchange.method, "params": _brief(exchange.params)}
     answer = exchange.observation
-    if whole and isinstance(answer, Returned):
-        return f'{request},"observation":{{"returned":{_ENCODER.encode(plain(answer.value, whole=True))}}}'
-    return f'{request},"observation":{encoded(_outcome(answer))}'
+    if isinstance(answer, Fault):
+        fault = {"kind": answer.kind, "detail": answer.detail, "reproducible": answer.reproducible}
+        return encoded({**request, "observation": {"fault": fault}, **run})
+    if not isinstance(answer, Returned):
+        return encoded({**request, "observation": write_outcome(answer), **run})
+    if whole:
+        returned = {"returned": plain(answer.value, whole=True)}
+        return _ENCODER.encode({**plain(request), "observation": returned, **run})
+    return encoded({**request, "observation": {"returned": _brief(answer.value)}, **run})
 
 
-def _outcome(observation: Observation) -> Mapping[str, Any]:
-    if isinstance(observation, Returned):
-        return {"returned": _brief(observation.value)}
-    if not isinstance(observation, Fault):
-        return write_outcome(observation)
-    fault = {"kind": observation.kind, "detail": observation.detail, "reproducible": observation.reproducible}
-    return {"fault": fault}
+def _run(exchange: Exchange) -> dict[str, Any]:
+    """Return the field of an exchange that differs in every run."""
+    answer = exchange.observation
+    stderr = {"stderr": answer.stderr} if isinstance(answer, Fault) and answer.stderr else {}
+    return {"run": {"seconds": round(exchange.seconds, 6), **stderr}}
 
 
 def _brief(message: Any) -> Any:
@@ -323,14 +327,6 @@ def _brief(message: Any) -> Any:
         return message
     long = {name: plain(value) for name, value in message.items() if isinstance(value, str) and len(value) > WHOLE_TEXT}
     return message | long
-
-
-def _run(exchange: Exchange) -> str:
-    """Return the field `run` of an exchange; without standard error it is one number, formatted without an encoder."""
-    seconds = round(exchange.seconds, 6)
-    if isinstance(exchange.observation, Fault) and exchange.observation.stderr:
-        return encoded({"seconds": seconds, "stderr": exchange.observation.stderr})
-    return f'{{"seconds":{seconds!r}}}'
 
 
 def encoded(value: Any) -> str:
