@@ -57,12 +57,9 @@ SECONDS = 0.02
 
 def settings_of(folder: Path | None, default: Path, files: Sequence[VectorFile]) -> dict[str, Any]:
     """Return the folder of the files, or None for that of each installation, and digests of their bytes."""
-    paths = [path_of(file.topic) for file in files]
-    place = folder or default
-    return {
-        "folder": None if folder is None else str(folder.resolve()),
-        "digests": {path: digest((place / path).read_bytes()) for path in paths},
-    }
+    place, paths = folder or default, [path_of(file.topic) for file in files]
+    digests = {path: digest((place / path).read_bytes()) for path in paths}
+    return {"folder": None if folder is None else str(folder.resolve()), "digests": digests}
 
 
 def recompute_on_workers(engine: Engine, files: Sequence[VectorFile], least: float) -> Iterator[VectorProblem]:
@@ -89,16 +86,6 @@ def recompute_on_workers(engine: Engine, files: Sequence[VectorFile], least: flo
 
 
 @dataclass(frozen=True)
-class Filled:
-    """The outcome of one topic, which is written only without problems."""
-
-    topic: str
-    vectors: int = 0
-    changed: tuple[str, ...] = ()
-    problems: tuple[VectorProblem, ...] = ()
-
-
-@dataclass(frozen=True)
 class Freezer:
     """Freezes topics into `folder` with the answers of the implementation behind `session`."""
 
@@ -107,32 +94,28 @@ class Freezer:
     wanted: tuple[str, ...] = ()
     reason: str | None = None
 
-    def fill(self, topic: SourceTopic) -> Filled:
-        """Answer, confirm and write one topic."""
-        path = path_of(topic.name)
-        try:
-            frozen = parse(path, vector_folder.reader(self.folder)) if (self.folder / path).exists() else None
-        except VectorProblem as problem:
-            return Filled(topic.name, problems=(problem,))
+    def fill(self, topic: SourceTopic) -> tuple[list[VectorProblem], str]:
+        """Answer, confirm and write one topic, without problems only; return these, and the outcome as a line."""
+        path, reader = path_of(topic.name), vector_folder.reader(self.folder)
         vectors: list[Vector] = []
         problems: list[VectorProblem] = []
-        for case in topic.cases:
-            before = frozen.find(case.name) if frozen else None
+        try:
+            frozen = parse(path, reader).by_name if (self.folder / path).exists() else {}
+        except VectorProblem as problem:
+            problems = [problem]
+        for case in () if problems else topic.cases:
+            before = frozen.get(case.name)
             try:
-                vectors.extend(self._vectors(topic.name, case, before))
+                if matches(f"{topic.name}/{case.name}", self.wanted):
+                    vectors.append(self._freeze(topic.name, case, before))
+                elif before is not None:
+                    vectors.append(before)
             except VectorProblem as problem:
                 problems.append(problem)
         if problems:
-            return Filled(topic.name, problems=tuple(problems))
-        files = render(VectorFile(topic.name, topic.documentation, tuple(vectors)))
-        return Filled(topic.name, len(vectors), tuple(vector_folder.write(self.folder, files)))
-
-    def _vectors(self, topic: str, case: Question, before: Vector | None) -> Iterator[Vector]:
-        """Yield the new vector of a case; if the case is not selected, the frozen one, if any."""
-        if matches(f"{topic}/{case.name}", self.wanted):
-            yield self._freeze(topic, case, before)
-        elif before is not None:
-            yield before
+            return problems, f"{topic.name}: {len(problems)} problem(s), nothing written"
+        changed = vector_folder.write(self.folder, render(VectorFile(topic.name, topic.documentation, tuple(vectors))))
+        return [], f"{topic.name}: {len(vectors)} vectors, {', '.join(changed) or 'unchanged'}"
 
     def _freeze(self, topic: str, case: Question, before: Vector | None) -> Vector:
         expected = self._confirmed(topic, case)
@@ -222,8 +205,7 @@ def in_step(files: Iterable[VectorFile], sources: Iterable[SourceTopic]) -> Iter
         file = by_topic.pop(source.name, VectorFile(source.name, source.documentation, ()))
         yield from _topic_in_step(file, source)
     for file in by_topic.values():
-        for vector in file.vectors:
-            yield _without_source(vector)
+        yield from map(_without_source, file.vectors)
 
 
 def recompute(vectors: Iterable[Vector], digest: hashlib._Hash | None = None) -> Iterator[VectorProblem]:
@@ -239,40 +221,31 @@ def recompute(vectors: Iterable[Vector], digest: hashlib._Hash | None = None) ->
             for answer in answers:
                 digest.update(f"{vector.id} {answer.dtype} {[*answer.shape]} {answer.bits()}\n".encode())
         if len(answers) != len(vector.expected):
-            what = f"{check.function} gives {len(answers)} results, {len(vector.expected)} are frozen"
-            yield Disagreement(what, vector.id, "find out by hand which is right")
-            continue
-        for answer, frozen in zip(answers, vector.expected, strict=True):
-            difference = first_difference(answer, frozen)
-            if difference is not None:
-                what = f"{check.function} and the frozen answer differ: {difference.sentence()}"
-                yield Disagreement(what, vector.id, "find out by hand which is right")
+            wrong = [f"gives {len(answers)} results, {len(vector.expected)} are frozen"]
+        else:
+            found = map(first_difference, answers, vector.expected)
+            wrong = [f"and the frozen answer differ: {difference.sentence()}" for difference in found if difference]
+        for what in wrong:
+            yield Disagreement(f"{check.function} {what}", vector.id, "find out by hand which is right")
 
 
 def _topic_in_step(file: VectorFile, source: SourceTopic) -> Iterator[VectorProblem]:
-    names = [case.name for case in source.cases]
-    for vector in file.vectors:
-        if vector.name not in names:
-            yield _without_source(vector)
+    frozen, names = file.by_name, [case.name for case in source.cases]
+    yield from (_without_source(vector) for vector in file.vectors if vector.name not in names)
     for case in source.cases:
-        vector_or_none = file.find(case.name)
-        where = f"{source.name}/{case.name}"
-        if vector_or_none is None:
+        vector, where = frozen.get(case.name), f"{source.name}/{case.name}"
+        if vector is None:
             yield OutOfStep("this source case has no frozen line", where, FILL)
-        elif changed := _changed(vector_or_none, case):
+            continue
+        parts = ("clauses", "features", "comment", "call")
+        changed = [name for name in parts if getattr(vector, name) != getattr(case, name)]
+        changed += ["check"] if vector.provenance.check != case.check else []
+        if changed:
             yield OutOfStep(f"the line and its source differ in {', '.join(changed)}", where, FILL)
-    frozen = [vector.name for vector in file.vectors]
-    if sorted(frozen) == sorted(names) and frozen != names:
+    if sorted(frozen) == sorted(names) and list(frozen) != names:
         yield OutOfStep("the lines are in another order than their sources", source.name, FILL)
     if file.documentation != source.documentation:
         yield OutOfStep("the header's documentation is not that of the source", source.name, FILL)
-
-
-def _changed(vector: Vector, case: Question) -> list[str]:
-    changed = [
-        name for name in ("clauses", "features", "comment", "call") if getattr(vector, name) != getattr(case, name)
-    ]
-    return changed if vector.provenance.check == case.check else [*changed, "check"]
 
 
 def _without_source(vector: Vector) -> OutOfStep:
@@ -317,9 +290,9 @@ def load_side(place: str, folder: Path) -> dict[str, Vector]:
 
 def _single(path: Path) -> dict[str, Vector]:
     """Return the vectors of one file, in the folder's tree by its topic."""
-    header = path.read_text(encoding="utf-8").partition("\n")[0]
-    for root in path.resolve().parents:
-        relative = path.resolve().relative_to(root).as_posix()
+    header, place = path.read_text(encoding="utf-8").partition("\n")[0], path.resolve()
+    for root in place.parents:
+        relative = place.relative_to(root).as_posix()
         if f'"topic":"{relative.removesuffix(".jsonl")}"' in header:
             return _vectors([relative], vector_folder.reader(root))
     raise Unanswerable("the file is not where its topic says", str(path), "keep vector files as CHAPTER/TOPIC.jsonl")
@@ -349,14 +322,10 @@ def _changes(old: Vector, new: Vector) -> Iterator[str]:
             yield f"{field}: {before} -> {after}"
     if old.call.method != new.call.method:
         yield f"method: {old.call.method} -> {new.call.method}"
-    parameters = [{key: value for key, value in vector.call.params.items() if key != "inputs"} for vector in (old, new)]
-    for name in dict.fromkeys((*parameters[0], *parameters[1])):
-        if parameters[0].get(name) != parameters[1].get(name):
-            yield (
-                "the program differs"
-                if name == "source"
-                else f"{name}: {parameters[0].get(name)} -> {parameters[1].get(name)}"
-            )
+    for name in dict.fromkeys((*old.call.params, *new.call.params)):
+        before, after = old.call.params.get(name), new.call.params.get(name)
+        if name != "inputs" and before != after:
+            yield "the program differs" if name == "source" else f"{name}: {before} -> {after}"
     yield from _tensors("input", dict(old.call.inputs), dict(new.call.inputs))
     numbered = ({str(i): tensor for i, tensor in enumerate(vector.expected)} for vector in (old, new))
     yield from _tensors("expected output", *numbered)
@@ -393,13 +362,12 @@ def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWr
         if not file.is_file() or digest(file.read_bytes()) != expected:
             answers.write("refusal", f"has no {file}, or another one than this machine")
             return
-    identifiers, read = set(names), reader(folder)
     for path in settings["digests"]:
         topic = path.removesuffix(".jsonl")
         if not any(name.startswith(f"{topic}/") for name in names):
             continue
-        for vector in parse(path, read).vectors:
-            if vector.id in identifiers:
+        for vector in parse(path, reader(folder)).vectors:
+            if vector.id in names:
                 answers.write("running", vector.id)
                 findings = [(finding.what, finding.where, finding.remedy) for finding in recompute([vector])]
                 answers.write("result", [vector.id, findings])
@@ -453,10 +421,15 @@ def fill(args: argparse.Namespace) -> int:
     freezer = Freezer(session, _vector_folder(args), names, args.reason)
     try:
         open_session(session)
-        filled = [_announced(freezer.fill(topic)) for topic in topics]
+        outcome = SOUND
+        for topic in topics:
+            problems, line = freezer.fill(topic)
+            print_problems(problems)
+            print(line)
+            outcome = PROBLEMS if problems else outcome
+        return outcome
     finally:
         session.close()
-    return PROBLEMS if any(topic.problems for topic in filled) else SOUND
 
 
 def check(args: argparse.Namespace) -> int:
@@ -496,15 +469,6 @@ def diff(args: argparse.Namespace) -> int:
     lines = list(differences(old, new))
     print("\n".join(lines) if lines else f"{len(new)} vectors, no differences")
     return PROBLEMS if lines else SOUND
-
-
-def _announced(filled: Filled) -> Filled:
-    print_problems(filled.problems)
-    if filled.problems:
-        print(f"{filled.topic}: {len(filled.problems)} problem(s), nothing written")
-    else:
-        print(f"{filled.topic}: {filled.vectors} vectors, {', '.join(filled.changed) or 'unchanged'}")
-    return filled
 
 
 def _vector_folder(args: argparse.Namespace) -> Path:

@@ -129,9 +129,10 @@ class VectorFile:
     documentation: str
     vectors: tuple[Vector, ...]
 
-    def find(self, name: str) -> Vector | None:
-        """Return the vector of that name."""
-        return next((vector for vector in self.vectors if vector.name == name), None)
+    @property
+    def by_name(self) -> dict[str, Vector]:
+        """The vectors by name."""
+        return {vector.name: vector for vector in self.vectors}
 
 
 # The text of a vector file: JSON Lines with sorted keys, a header first, then one vector a line.
@@ -185,7 +186,7 @@ def render(file: VectorFile) -> dict[str, bytes]:
         return {"$tensor": described}
 
     header = {"format": FORMAT, "topic": file.topic, "documentation": file.documentation}
-    lines = [header, *(_sealed(_case(vector, message)) for vector in file.vectors)]
+    lines = [header, *(_sealed(_with_tensors(_case(vector), message)) for vector in file.vectors)]
     for number, line in enumerate(lines, 1):
         _require_schema(path, number, line)
     files[path] = "".join(canonical(line) + "\n" for line in lines).encode()
@@ -227,51 +228,48 @@ def parse(path: str, read: Read, *, strict: bool = True, thorough: bool = True) 
 
 def tensor_files(path: str, read: Read) -> set[str]:
     """Return the files of large tensors that a vector file names."""
+    names: list[str | None] = []
     documents = [json.loads(line) for line in read(path).decode().removesuffix("\n").split("\n")]
-    return {str(PurePosixPath(path).parent / name) for name in _file_names(documents)}
+    _with_tensors(documents, lambda message: names.append(message["$tensor"].get("file")))
+    return {str(PurePosixPath(path).parent / name) for name in names if name is not None}
 
 
-def _case(vector: Vector, message: Callable[[Tensor], dict[str, Any]]) -> dict[str, Any]:
-    params = dict(vector.call.params)
-    if "input" in params:
-        params["input"] = message(params["input"])
-    if "inputs" in params:
-        named = {name: message(tensor) for name, tensor in vector.call.inputs.items()}
-        params["inputs"] = named if isinstance(params["inputs"], Mapping) else list(named.values())
+def _with_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a nested value with every tensor, or message of a tensor, changed."""
+    if isinstance(value, Tensor) or (isinstance(value, Mapping) and "$tensor" in value):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _with_tensors(item, change) for key, item in value.items()}
+    return [_with_tensors(item, change) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _case(vector: Vector) -> dict[str, Any]:
     provenance = vector.provenance
     origin = {
         "reference": provenance.reference,
         "independent": provenance.check.function,
-        "operands": list(provenance.check.operands),
-        "arguments": dict(provenance.check.arguments),
+        "operands": provenance.check.operands,
+        "arguments": provenance.check.arguments,
         "level": provenance.level,
     }
     return {
         "name": vector.name,
-        "clauses": list(vector.clauses),
-        "features": list(vector.features),
+        "clauses": vector.clauses,
+        "features": vector.features,
         "comment": vector.comment,
-        "call": {"method": vector.call.method, "params": params},
-        "expected": {"outputs": [message(tensor) for tensor in vector.expected]},
+        "call": {"method": vector.call.method, "params": vector.call.params},
+        "expected": {"outputs": vector.expected},
         "provenance": origin if provenance.reason is None else origin | {"reason": provenance.reason},
     }
 
 
 def _vector(path: str, number: int, topic: str, case: Mapping[str, Any], read: Read) -> Vector:
-    def tensor(message: Mapping[str, Any]) -> Tensor:
-        try:
-            return _tensor(message["$tensor"], PurePosixPath(path).parent, read)
-        except MalformedTensor as error:
-            raise DamagedFile(str(error), f"{path}:{number} ({case['name']})", RESTORE) from None
-
-    params, origin = dict(case["call"]["params"]), case["provenance"]
-    if "input" in params:
-        params["input"] = tensor(params["input"])
-    inputs = params.get("inputs", ())
-    if isinstance(inputs, Mapping):
-        params["inputs"] = {name: tensor(message) for name, message in inputs.items()}
-    elif "inputs" in params:
-        params["inputs"] = [tensor(message) for message in inputs]
+    folder = PurePosixPath(path).parent
+    try:
+        case = _with_tensors(case, lambda message: _tensor(message["$tensor"], folder, read))
+    except MalformedTensor as error:
+        raise DamagedFile(str(error), f"{path}:{number} ({case['name']})", RESTORE) from None
+    origin = case["provenance"]
     check = Check(origin["independent"], tuple(origin["operands"]), origin["arguments"])
     return Vector(
         topic=topic,
@@ -279,8 +277,8 @@ def _vector(path: str, number: int, topic: str, case: Mapping[str, Any], read: R
         clauses=tuple(case["clauses"]),
         features=tuple(case["features"]),
         comment=case["comment"],
-        call=Call(case["call"]["method"], params),
-        expected=tuple(tensor(message) for message in case["expected"]["outputs"]),
+        call=Call(case["call"]["method"], case["call"]["params"]),
+        expected=tuple(case["expected"]["outputs"]),
         provenance=Provenance(origin["reference"], check, origin["level"], origin.get("reason")),
     )
 
@@ -309,13 +307,6 @@ def _require_schema(path: str, number: int, document: Any) -> None:
         raise DamagedFile(problem, f"{path}:{number}", "follow schemas/vectors/lines.schema.json")
 
 
-def _file_names(value: Any) -> set[str]:
-    if isinstance(value, dict) and isinstance(value.get("$tensor"), dict):
-        return {value["$tensor"]["file"]} if "file" in value["$tensor"] else set()
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return {name for item in items for name in _file_names(item)}
-
-
 # The folder of frozen vectors: its files, its manifest, and writing that never leaves half a file.
 
 
@@ -329,7 +320,8 @@ def reader(folder: Path) -> Read:
 
 def files_in(folder: Path) -> list[str]:
     """Return every file of the folder but the manifest, sorted."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if _is_content(path, folder))
+    paths = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith((".git", "README"))]
+    return sorted(path.relative_to(folder).as_posix() for path in paths if path != folder / MANIFEST)
 
 
 def vector_paths(folder: Path) -> list[str]:
@@ -392,7 +384,3 @@ def _replace(path: Path, data: bytes) -> bool:
         Path(temporary).unlink(missing_ok=True)
         raise
     return True
-
-
-def _is_content(path: Path, folder: Path) -> bool:
-    return path.is_file() and path != folder / MANIFEST and not path.name.startswith((".git", "README"))
