@@ -24,7 +24,7 @@ from tessera_conformance.strength.violation import Violation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports.locate import DirectTransport
 from tessera_conformance.vectors.building import counted
-from tessera_conformance.vectors.judging import Result, flushed, judge_flushing
+from tessera_conformance.vectors.judging import Question, Result, flushed, judge_flushing
 
 # What the levels can tell and what they cannot: the last rule that catches a violation, and what no rule does.
 
@@ -146,7 +146,7 @@ def test_each_element_may_keep_or_flush(found: list[float], accepted: bool) -> N
     a, b = fp32(TINY, TINY), fp32(TINY, 1.0)
     frozen, check = fp32(2 * TINY, 1.0), Check()
     try:
-        judge_flushing(Result(check, "fast", "oracle.add", [a, b], {}, fp32(*found), frozen), "fast: one rounding")
+        judge_flushing(Result(check, "fast", Question("add", [a, b], {}), fp32(*found), frozen), "fast: one rounding")
     except CheckFailed:
         assert not accepted
     else:

@@ -265,6 +265,7 @@ _INWARD: dict[tuple[Rounding, bool], Rounding] = {("up", True): "toward_zero", (
 """The directions toward zero, each with True for negative numbers."""
 
 
+@dataclass(frozen=True)
 class Format(ABC):
     """A number format: its codes, and arithmetic whose exact results are rounded to it once."""
 

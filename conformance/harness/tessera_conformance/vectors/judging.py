@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 from functools import partial, reduce
 from typing import Any
@@ -17,10 +18,10 @@ from tessera_conformance.arithmetic.nodes import ModelError
 from tessera_conformance.check import Check, are_nan
 from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise, exact
 from tessera_conformance.oracle import reductions as products
-from tessera_conformance.oracle.bounds.intervals import Enclosure
+from tessera_conformance.oracle.bounds.intervals import Enclosure, may_flush
 from tessera_conformance.oracle.bounds.operations import MOVED, settled
 from tessera_conformance.oracle.elementwise import OPERATIONS
-from tessera_conformance.oracle.exact import NAN, ZERO, FloatFormat, Format, IntegerFormat, Value, values_of
+from tessera_conformance.oracle.exact import NAN, ZERO, IntegerFormat, Value, values_of
 from tessera_conformance.oracle.parameter_buffers import without_padding
 from tessera_conformance.oracle.reductions import greatest
 from tessera_conformance.oracle.trees import Tree, TreeError
@@ -32,6 +33,62 @@ from tessera_conformance.vectors import load
 from tessera_conformance.vectors.files import Vector
 from tessera_conformance.verdicts import LEVELS
 
+# A question to an implementation, and one result of it.
+
+
+@dataclass(frozen=True)
+class Question:
+    """An operation, which is a function of the oracle, its operands and the other arguments."""
+
+    operation: str
+    inputs: Sequence[Tensor]
+    arguments: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, vector: Vector) -> Question:
+        """Return the operation that confirms a vector."""
+        confirmed = vector.provenance.check
+        inputs = [vector.call.inputs[name] for name in confirmed.operands]
+        return cls(confirmed.function.removeprefix("oracle."), inputs, confirmed.arguments)
+
+    def computed(self, inputs: Sequence[Tensor]) -> Tensor:
+        """Return the oracle's first result for other operands."""
+        answer = FUNCTIONS[f"oracle.{self.operation}"](*inputs, **self.arguments)
+        computed: Tensor = answer[0] if isinstance(answer, tuple) else answer
+        return computed
+
+    @property
+    def is_replayed(self) -> bool:
+        """True if a declaration determines the bits; those of complex numbers may arise in several ways."""
+        adds = self.operation in REPLAYED and self.arguments.get("op", "sum") == "sum"
+        return adds and self.inputs[0].format.words == 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """One result of a question, judged below the level strict: the actual and the frozen one."""
+
+    check: Check
+    level: str
+    question: Question
+    found: Any
+    frozen: Tensor
+
+    def judge_words(self, words: Any, what: str) -> None:
+        """Check that the result has these storage codes."""
+        self.check.bits(self.found, Tensor(self.frozen.dtype, self.frozen.shape, words.tobytes()), what)
+
+    def require_form(self) -> None:
+        """Check the dtype and the shape."""
+        form = (self.found.dtype, self.found.shape) if isinstance(self.found, Tensor) else None
+        self.check.equal(form, (self.frozen.dtype, self.frozen.shape), "dtype and shape")
+
+
+def has_form(actual: Any, expected: Tensor) -> bool:
+    """True if a result is a tensor of the expected dtype and shape."""
+    return isinstance(actual, Tensor) and (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+
+
 # Answers that follow a listed alternative of an interpretation: other readings, no failures.
 #
 # Products of int8 may saturate at every level. If operands contain NaN or zeros of both signs, and if a number exceeds
@@ -39,7 +96,6 @@ from tessera_conformance.verdicts import LEVELS
 # decision or an alternative.
 
 
-ARGMAX = "oracle.argmax"
 INDEX_TYPES = re.compile(r"((?:-> |let R: )tensor<[0-9x]*)int32")
 """The types of the indices in a program that finds them."""
 NAN_IGNORED = "NaN ignored"
@@ -60,18 +116,17 @@ INTEGER_OPERATIONS: Mapping[str, Callable[..., Any]] = {
 Alternative = Callable[[Tensor, Mapping[str, Any]], Sequence[Value]]
 
 
-def recognize(
-    check: Check, function: str, inputs: Sequence[Tensor], arguments: Mapping[str, Any], found: Any, frozen: Tensor
-) -> None:
+def recognize(check: Check, question: Question, found: Any, frozen: Tensor) -> None:
     """End the case as another reading if all elements that depart from the decision follow one alternative.
 
     Raises `OtherReading`: they do.
     """
-    if function == "oracle.all_reduce" and arguments["op"] in ("max", "min"):
-        recognize_extremes(check, [values_of(operand) for operand in inputs], arguments["op"], found, frozen)
+    inputs, arguments = question.inputs, question.arguments
+    if question.operation == "all_reduce" and arguments["op"] in ("max", "min"):
+        recognize_extremes(check, list(map(values_of, inputs)), arguments["op"], found, frozen)
         return
-    alternatives = ALTERNATIVES.get(function.removeprefix("oracle."), {})
-    if not alternatives or not isinstance(found, Tensor) or (found.dtype, found.shape) != (frozen.dtype, frozen.shape):
+    alternatives = ALTERNATIVES.get(question.operation, {})
+    if not alternatives or not has_form(found, frozen):
         return
     decision, actual = values_of(frozen), values_of(found)
     departing = [place for place, value in enumerate(actual) if not _are_equal(value, decision[place])]
@@ -106,7 +161,8 @@ def recognize_overflow(check: Check, observation: Any) -> None:
 
 def overflows(vector: Vector) -> bool:
     """Return True if exact arithmetic on the integers of a vector has another result than the frozen one."""
-    operands, name = _inputs(vector), _name(vector)
+    question = Question.of(vector)
+    operands, name = question.inputs, question.operation
     if name not in INTEGER_OPERATIONS or not isinstance(exact.FORMATS.get(operands[0].dtype), IntegerFormat):
         return False
     groups = exact.grouped(*operands)[1]
@@ -127,7 +183,7 @@ def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, a
 
     Raises `OtherReading`: every element that departs from the decision follows an alternative.
     """
-    if not isinstance(actual_row, Tensor) or (actual_row.dtype, actual_row.shape) != (frozen.dtype, frozen.shape):
+    if not has_form(actual_row, frozen):
         return
     followed: list[str | None] = []
     for decision, actual, column in zip(values_of(frozen), values_of(actual_row), zip(*rows, strict=True), strict=True):
@@ -224,43 +280,12 @@ def _row(dtype: str, words: Sequence[int]) -> Tensor:
 # Permitted departures from the frozen bits, below the level strict, of results without an order.
 
 
-NARROWEST_FLUSHED = 15
-"""Exponent and fraction bits of the narrowest formats whose subnormals may be flushed; fp8 has too few numbers."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """One result of a vector, judged below the level strict: the actual and the frozen one, and their function."""
-
-    check: Check
-    level: str
-    function: str
-    inputs: Sequence[Tensor]
-    arguments: Mapping[str, Any]
-    found: Any
-    frozen: Tensor
-
-    @property
-    def name(self) -> str:
-        """The name of the oracle's function."""
-        return self.function.removeprefix("oracle.")
-
-    def judge_words(self, words: Any, what: str) -> None:
-        """Check that the result has these storage codes."""
-        self.check.bits(self.found, Tensor(self.frozen.dtype, self.frozen.shape, words.tobytes()), what)
-
-    def require_form(self) -> None:
-        """Check the dtype and the shape."""
-        form = (self.found.dtype, self.found.shape) if isinstance(self.found, Tensor) else None
-        self.check.equal(form, (self.frozen.dtype, self.frozen.shape), "dtype and shape")
-
-
 def judge_flushing(result: Result, why: str) -> None:
     """Check that each element has the frozen bits, or those with subnormal operands, results or both flushed."""
     actual, frozen = result.found, result.frozen
     words = frozen.words().copy()
-    if isinstance(actual, Tensor) and (actual.dtype, actual.shape) == (frozen.dtype, frozen.shape):
-        computed = _computed(result.function, [flushed(x) for x in result.inputs], result.arguments)
+    if has_form(actual, frozen):
+        computed = result.question.computed(list(map(flushed, result.question.inputs)))
         for other in (flushed(frozen), computed, flushed(computed)):
             words = np.where(actual.words() == other.words(), actual.words(), words)
     result.judge_words(words, f"{why}, subnormals kept or flushed")
@@ -269,7 +294,7 @@ def judge_flushing(result: Result, why: str) -> None:
 def flushed(x: Tensor) -> Tensor:
     """Return the tensor with subnormal numbers as zeros of their sign; fp8 and dtypes without floats are unchanged."""
     layout = x.format
-    if layout.exponent_bits + layout.fraction_bits < NARROWEST_FLUSHED:
+    if not layout.is_float or not may_flush(exact.component_format(x.dtype)):
         return x
     words = x.words()
     exponents = (words >> layout.fraction_bits) & ((1 << layout.exponent_bits) - 1)
@@ -279,17 +304,17 @@ def flushed(x: Tensor) -> Tensor:
 
 def judge_function(result: Result, declared: float, flushes: bool) -> None:
     """Check the declared accuracy; at the level deterministic special values have the frozen bits."""
-    name, level = result.name, result.level
+    level, name, inputs = result.level, result.question.operation, result.question.inputs
     if level == "deterministic" and declared == 0.5 and not flushes:
         result.check.bits(result.found, result.frozen, f"deterministic: {name} correctly rounded, as declared")
         return
     result.require_form()
     ulps = min(declared, bounds.FUNCTION_ULPS)
     what = f"{level}: within {ulps:g} ulp of {name}{', subnormals kept or flushed' if flushes else ''}"
-    enclosures = bounds.function(name, *result.inputs, **result.arguments, ulps=ulps, flushes=flushes)
+    enclosures = bounds.function(name, *inputs, **result.question.arguments, ulps=ulps, flushes=flushes)
     result.check.enclosed(result.found, enclosures, what)
     if level == "deterministic":
-        is_settled = np.array(settled(name, *result.inputs, ulps=ulps, flushes=flushes), bool)
+        is_settled = np.array(settled(name, *inputs, ulps=ulps, flushes=flushes), bool)
         words = np.where(is_settled, result.frozen.words(), result.found.words())
         result.judge_words(words, f"{level}: special values of {name}")
 
@@ -303,15 +328,13 @@ def judge_special(result: Result, enclosures: Sequence[Enclosure | None]) -> Non
     one is not finite.
     """
     open_ = np.array([enclosure is None for enclosure in enclosures], bool)
-    name, inputs, actual, frozen = result.name, result.inputs, result.found, result.frozen
+    question, actual, frozen = result.question, result.found, result.frozen
+    name, inputs = question.operation, question.inputs
     if not open_.any() or not any(_are_special(x).any() for x in inputs):
         return
-    tame = bounds.enclose(
-        result.function, [_replaced(x, _are_special(x), Fraction(1)) for x in inputs], result.arguments
-    )
+    tame = bounds.enclose(name, [_replaced(x, _are_special(x), Fraction(1)) for x in inputs], question.arguments)
     settles = np.array([bound is not None and not (name == "prod" and bound.holds(ZERO)) for bound in tame], bool)
-    without_nan = [_replaced(x, ~are_nan(x), Fraction(1)) for x in inputs]
-    from_nan = are_nan(_computed(result.function, without_nan, result.arguments))
+    from_nan = are_nan(question.computed([_replaced(x, ~are_nan(x), Fraction(1)) for x in inputs]))
     settles = open_ & (settles | (from_nan & are_nan(frozen)))
     what = f"{result.level}: special values of {name}"
     special = settles & _are_special(frozen)
@@ -332,7 +355,7 @@ ONE_VALUE = frozenset({"sigmoid", "negate", "relu", "max", "min", "cast"}) | MOV
 
 def _beside_special(result: Result, where: Any) -> list[Enclosure | None]:
     """Return enclosures of finite results of infinite or NaN operands."""
-    name, values = result.name, values_of(result.frozen)
+    name, values = result.question.operation, values_of(result.frozen)
     found: list[Enclosure | None] = [None] * len(values)
     if name in ONE_VALUE:
         least = exact.component_format(result.frozen.dtype).smallest_normal
@@ -341,19 +364,13 @@ def _beside_special(result: Result, where: Any) -> list[Enclosure | None]:
             if value == 0 or abs(value) >= least:
                 found[place] = Enclosure(value, Fraction(0), "one right answer")
     elif name in ("softmax", "logsumexp"):
-        (x,) = result.inputs
+        (x,) = result.question.inputs
         numbers = [exact.finite(value) for value in values_of(x) if value is not NAN and not exact.is_infinite(value)]
         far = -exact.component_format(x.dtype).largest / 4
         if numbers and min(numbers) >= far / 2:
-            limits = bounds.enclose(name, [_replaced(x, _are_special(x), far)], result.arguments)
+            limits = bounds.enclose(name, [_replaced(x, _are_special(x), far)], result.question.arguments)
             found = [limit if here else None for limit, here in zip(limits, where.tolist(), strict=True)]
     return found
-
-
-def _computed(function: str, inputs: Sequence[Tensor], arguments: Mapping[str, Any]) -> Tensor:
-    answer = FUNCTIONS[function](*inputs, **arguments)
-    computed: Tensor = answer[0] if isinstance(answer, tuple) else answer
-    return computed
 
 
 def _replaced(x: Tensor, where: Any, value: Fraction) -> Tensor:
@@ -394,21 +411,6 @@ REPLAYED: Mapping[str, Replay] = {
 
 
 @dataclass(frozen=True)
-class Question:
-    """A reducing operation, its operands and the other arguments."""
-
-    operation: str
-    inputs: Sequence[Tensor]
-    arguments: Mapping[str, Any]
-
-    @property
-    def is_replayed(self) -> bool:
-        """True if a declaration determines the bits; those of complex numbers may arise in several ways."""
-        adds = self.operation in REPLAYED and self.arguments.get("op", "sum") == "sum"
-        return adds and self.inputs[0].format.words == 1
-
-
-@dataclass(frozen=True)
 class Declaration:
     """The order in which an element is reduced, and the arithmetic of a node."""
 
@@ -431,7 +433,7 @@ def judge_declared(impl: Implementation, check: Check, question: Question, actua
     """Check that the result has the bits that replaying the declaration gives; elements may declare other orders."""
     declared = declaration(impl, check, question)
     expected = replayed(check, question, declared)
-    if isinstance(actual, Tensor) and (actual.dtype, actual.shape) == (expected.dtype, expected.shape):
+    if has_form(actual, expected):
         expected = _by_element(impl, check, question, actual, declared, expected)
     check.bits(actual, expected, f"{impl.level}: {declared}, replayed")
 
@@ -467,20 +469,12 @@ def _require_wide_accumulator(check: Check, question: Question, model: NodeArith
     if question.operation == "all_reduce":
         return
     own = canonical(question.inputs[0].dtype)
+    wide, narrow = model.format, own.format
     check.true(
-        _holds(model.format, own.format),
+        type(wide) is type(narrow) and all(map(operator.ge, astuple(wide), astuple(narrow))),
         f"the declared accumulator of {question.operation}, {model.accumulator}, is no narrower than the reference's, "
         f"{own.accumulator}",
     )
-
-
-def _holds(wide: Format, narrow: Format) -> bool:
-    """True if a format has at least the bits of another one of its kind, field by field."""
-    if isinstance(wide, IntegerFormat) and isinstance(narrow, IntegerFormat):
-        return wide.bits >= narrow.bits
-    if isinstance(wide, FloatFormat) and isinstance(narrow, FloatFormat):
-        return wide.fraction_bits >= narrow.fraction_bits and wide.exponent_bits >= narrow.exponent_bits
-    return False
 
 
 def replayed(check: Check, question: Question, declared: Declaration) -> Tensor:
@@ -554,15 +548,14 @@ PROGRAMS: Mapping[str, Sequence[Step]] = {
 
 def run_steps(vector: Vector, evaluate: Evaluate) -> Sequence[Tensor]:
     """Return the results of a vector's program, evaluated operation by operation."""
-    check = vector.provenance.check
-    inputs = [vector.call.inputs[name] for name in check.operands]
-    function = check.function.removeprefix("oracle.")
-    steps = PROGRAMS.get(function) or [Step(function, range(len(inputs)), check.arguments)]
-    values: dict[int | str, Tensor] = dict(enumerate(inputs))
+    question = Question.of(vector)
+    whole = Step(question.operation, range(len(question.inputs)), question.arguments)
+    steps = PROGRAMS.get(question.operation) or [whole]
+    values: dict[int | str, Tensor] = dict(enumerate(question.inputs))
     outputs: Sequence[Tensor] = ()
     for step in steps:
         operands = [
-            exact.tensor_of(values[step.operands[0]].dtype, (), [Fraction(check.arguments["factor"])])
+            exact.tensor_of(values[step.operands[0]].dtype, (), [Fraction(question.arguments["factor"])])
             if name == LITERAL
             else values[name]
             for name in step.operands
@@ -604,8 +597,7 @@ def levels(vector: Vector) -> tuple[str, ...]:
     """Return the levels at which a vector can be judged."""
     if not _is_float(vector):
         return LEVELS
-    name = _name(vector)
-    if name not in bounds.ENCLOSED:
+    if Question.of(vector).operation not in bounds.ENCLOSED:
         return ("strict",)  # such as random numbers, which have no meaning but their bits
     if vector.expected[0].size > MOST_ENCLOSED:
         return ("deterministic", "strict") if _has_one_answer(vector) else ("strict",)
@@ -616,24 +608,23 @@ def judge(impl: Implementation, check: Check, vector: Vector) -> None:
     """Ask the vector's question and judge the answer at the level of the run."""
     outputs = evaluate(impl, check, vector)
     judge_outputs(impl, check, vector, outputs)
-    if impl.level == "deterministic" and _name(vector) not in MESSAGES:
+    if impl.level == "deterministic" and Question.of(vector).operation not in MESSAGES:
         for output, again in zip(outputs, evaluate(impl, check, vector), strict=True):
             check.bits(again, output, "deterministic: the same bits when asked again")
 
 
 def judge_outputs(impl: Implementation, check: Check, vector: Vector, outputs: Sequence[Any]) -> None:
     """Judge results of a vector's operation at the level of the run, whichever calls produced them."""
-    oracle = vector.provenance.check
-    if oracle.function == ARGMAX:
+    question = Question.of(vector)
+    if question.operation == "argmax":
         recognize_wide_indices(check, outputs[0], vector.expected[0])
-    if oracle.function == "oracle.matmul":
-        recognize_saturation(check, _inputs(vector), outputs[0], vector.expected[0])
-    if impl.level == "strict" or _name(vector) in MESSAGES:
-        for output, expected in zip(outputs, vector.expected, strict=True):
-            check.bits(output, expected, f"{impl.level}: the frozen bits")
-        return
+    if question.operation == "matmul":
+        recognize_saturation(check, question.inputs, outputs[0], vector.expected[0])
     for output, expected in zip(outputs, vector.expected, strict=True):
-        _judge_below_strict(impl, check, vector, output, expected)
+        if impl.level == "strict" or question.operation in MESSAGES:
+            check.bits(output, expected, f"{impl.level}: the frozen bits")
+        else:
+            _judge_below_strict(impl, vector, Result(check, impl.level, question, output, expected))
 
 
 def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
@@ -646,7 +637,7 @@ def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
     level = {} if area == "abi" or vector.call.method in WITHOUT_LEVEL else {"level": impl.level}
     call = getattr(getattr(impl, area), method)
     observation = call(**vector.call.params, **level)
-    if isinstance(observation, Rejected) and vector.provenance.check.function == ARGMAX:
+    if isinstance(observation, Rejected) and Question.of(vector).operation == "argmax":
         wide = INDEX_TYPES.sub(r"\1int64", vector.call.params["source"])
         again = call(**{**vector.call.params, "source": wide}, **level)
         if isinstance(again, Returned):
@@ -670,42 +661,35 @@ def _operation(impl: Implementation, check: Check, step: Step, operands: Sequenc
     return outputs
 
 
-def _judge_below_strict(impl: Implementation, check: Check, vector: Vector, actual: Any, expected: Tensor) -> None:
-    oracle = vector.provenance.check
-    result = Result(check, impl.level, oracle.function, _inputs(vector), oracle.arguments, actual, expected)
+def _judge_below_strict(impl: Implementation, vector: Vector, result: Result) -> None:
+    check, question, actual = result.check, result.question, result.found
     deterministic = impl.level == "deterministic"
     flushes = impl.arithmetic.flushes or not deterministic
-    one_answer = not _is_float(vector) or (deterministic and _has_one_answer(vector))
-    question = Question(result.name, result.inputs, result.arguments)
-    recognize(check, oracle.function, result.inputs, oracle.arguments, actual, expected)
-    if one_answer:
-        rounded = result.name in ROUNDED_ONCE and _is_float(vector)
+    recognize(check, question, actual, result.frozen)
+    if not _is_float(vector) or (deterministic and _has_one_answer(vector)):
+        rounded = question.operation in ROUNDED_ONCE and _is_float(vector)
         why = f"{impl.level}: {'one rounding' if rounded else 'one right answer'}"
-        if flushes and any(x.format.is_float for x in result.inputs):
+        if flushes and any(x.format.is_float for x in question.inputs):
             judge_flushing(result, why)
         else:
-            check.bits(actual, expected, why)
+            check.bits(actual, result.frozen, why)
     elif deterministic and question.is_replayed:
         judge_declared(impl, check, question, actual)
-    elif result.name in OPERATIONS:
-        judge_function(result, impl.arithmetic.accuracy(result.name), flushes)
+    elif question.operation in OPERATIONS:
+        judge_function(result, impl.arithmetic.accuracy(question.operation), flushes)
     else:
         _judge_bound(result)
 
 
 def _judge_bound(result: Result) -> None:
     result.require_form()
-    enclosures = bounds.enclose(result.function, result.inputs, result.arguments)
+    name = result.question.operation
+    enclosures = bounds.enclose(name, result.question.inputs, result.question.arguments)
     rules = ", ".join(dict.fromkeys(enclosure.rule for enclosure in enclosures if enclosure is not None))
     why = f"{result.level}: within the bound ({rules or 'nothing is promised'})"
     result.check.enclosed(result.found, enclosures, why)
-    name = result.name
     if name in EXACT or name == "cast" or (result.level == "deterministic" and name in COMPOSED):
         judge_special(result, enclosures)
-
-
-def _name(vector: Vector) -> str:
-    return vector.provenance.check.function.removeprefix("oracle.")
 
 
 def _is_float(vector: Vector) -> bool:
@@ -714,13 +698,10 @@ def _is_float(vector: Vector) -> bool:
 
 def _has_one_answer(vector: Vector) -> bool:
     """True if the reference arithmetic's bits, subnormals aside, are required at the level deterministic too."""
-    name, is_complex = _name(vector), vector.expected[0].format.words > 1
-    extreme = name == "all_reduce" and vector.provenance.check.arguments.get("op") in ("max", "min")
+    question, is_complex = Question.of(vector), vector.expected[0].format.words > 1
+    name = question.operation
+    extreme = name == "all_reduce" and question.arguments.get("op") in ("max", "min")
     return extreme or name in EXACT or (name in ROUNDED_ONCE and not (is_complex and name == "multiply"))
-
-
-def _inputs(vector: Vector) -> Sequence[Tensor]:
-    return [vector.call.inputs[name] for name in vector.provenance.check.operands]
 
 
 # Golden vectors as cases of the suite: one test function for a topic, one case for each vector.
