@@ -123,7 +123,7 @@ def test_a_member_that_an_answer_may_leave_out_and_a_case_takes_is_a_failure():
 
 
 def test_a_case_leans_on_the_constructs_of_the_call_on_which_it_failed():
-    program = exchange(REFUSAL, "language.execute", source="module m { func f() { } for }")
+    program = exchange(REFUSAL, "language.execute", source="module m { func f() {/* { */} } for }")
     stream, later = exchange(Rejected("X", "call", "x")), exchange(Returned({}), "runtime.tessInit")
     constructs = [STREAMS, EMPTY, LOOPS]
     assert controls(constructs, "a/case", [stream, later], error_of(stream.observation)) == [STREAMS.control]

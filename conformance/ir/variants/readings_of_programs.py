@@ -60,7 +60,7 @@ def reading(
     taken_for: tuple[str, ...] = (),
 ) -> Any:
     """A variant that follows an alternative of an interpretation of the language."""
-    made = altered(f"AMB-LANG-{number}", description, tuple(reach), ReferenceAdapter, *substitutions, name=name)
+    made = altered(f"AMB-LANG-{number:02}", description, tuple(reach), ReferenceAdapter, *substitutions, name=name)
     return replace(made, taken_for=taken_for)
 
 
@@ -406,4 +406,66 @@ KERNEL_TYPES = reading(
     "takes memrefs, fragments, meshes and functions in kernels alone",
     (*PROGRAMS, "ir/function-values/*", "ir/meshes/*"),
     (statements.Statements, "resolve", resolve_in_func),
+)
+
+# Sections 2.3 and 14.2: what one of the two texts lacks
+
+UNARY = expressions.Expressions._unary
+
+
+def refuse_sign(block: Any, expr: syntax.Unary, *arguments: Any) -> Any:
+    """Take a sign before a literal alone."""
+    if isinstance(expr.operand, syntax.IntLiteral | syntax.FloatLiteral):
+        return UNARY(block, expr, *arguments)
+    return refuse_index(block, expr)
+
+
+def refuse_index(block: Any, expr: Any, *_: Any) -> None:
+    """Take no index, nor anything else that stands here."""
+    block.report("syntax", "no production has it", expr.span, "a production of section 2.3", "AMB-LANG-19")
+
+
+NO_SIGNS = reading(
+    "neither_signs_nor_indices",
+    19,
+    "has neither signs before operands nor indices",
+    (*PROGRAMS, "ir/unary-operators/*"),
+    (expressions.Expressions, "_unary", refuse_sign),
+    (expressions.Expressions, "_index", refuse_index),
+)
+
+
+def refusing(resolve: Any, refuses: Any, category: Any, clause: str) -> Any:
+    """Return a function that reads part of a type, and refuses some of them."""
+
+    def resolve_others(part: Any, *others: Any) -> Any:
+        if refuses(part, *others):
+            raise Refusal(category, "no such type", "a type of section 2.3", clause)
+        return resolve(part, *others)
+
+    return resolve_others
+
+
+def named(dimension: Any) -> bool:
+    """True for the name of a dimension."""
+    return dimension.text != "?" and not dimension.text.isdecimal()
+
+
+NUMBERED = refusing(literals.resolve_dim, named, "shapes", "AMB-LANG-08")
+PLAIN = refusing(literals.resolve_layout, lambda spec: bool(spec.parameters), "layouts", "AMB-LANG-24")
+UNALIASED = refusing(literals._resolve_name, lambda name, aliases: name in aliases, "types", "AMB-LANG-50")
+TYPES = (*PROGRAMS, "ir/layouts/*")
+NUMBERED_DIMENSIONS = reading(
+    "dimensions_without_names",
+    8,
+    "takes names of dimensions in examples alone",
+    TYPES,
+    (literals, "resolve_dim", NUMBERED),
+    taken_for=("AMB-RT-85",),
+)
+PLAIN_LAYOUTS = reading(
+    "layouts_without_numbers", 24, "takes no numbers in a layout", TYPES, (literals, "resolve_layout", PLAIN)
+)
+UNUSED_ALIASES = reading(
+    "aliases_are_no_types", 50, "declares aliases that nothing names", TYPES, (literals, "_resolve_name", UNALIASED)
 )

@@ -34,6 +34,9 @@ def judged_exchange(exchanges: Sequence[Exchange], error: BaseException | None) 
     return next(same, exchanges[-1] if exchanges else None)
 
 
+COMMENT = re.compile(r"//.*|/\*[\s\S]*?\*/")
+
+
 def controls(
     constructs: Sequence[Construct], case: str, exchanges: Sequence[Exchange], error: BaseException | None
 ) -> list[str]:
@@ -45,7 +48,7 @@ def controls(
     if exchange is None or isinstance(exchange.observation, Returned):
         return []
     source = exchange.params.get("source")
-    text = source if isinstance(source, str) else ""
+    text = COMMENT.sub(" ", source) if isinstance(source, str) else ""
     names = []
     for construct in constructs:
         if construct.control == case:
