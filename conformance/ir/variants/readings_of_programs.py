@@ -21,7 +21,7 @@ from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Scalar, Tensor, Value
 from tessera_reference.kernel_machine import block as pending_copies
 from tessera_reference.kernel_machine.block import BlockState, exchanged
-from tessera_reference.language import expressions, statements, syntax
+from tessera_reference.language import expressions, modules, statements, syntax
 from tessera_reference.language import values as literals
 from tessera_reference.language.scope import Scope
 from tessera_reference.levels import texts
@@ -468,4 +468,26 @@ PLAIN_LAYOUTS = reading(
 )
 UNUSED_ALIASES = reading(
     "aliases_are_no_types", 50, "declares aliases that nothing names", TYPES, (literals, "_resolve_name", UNALIASED)
+)
+
+GIVE_BACK = modules.FunctionLowering.give_back
+
+
+def give_nothing_back(function: Any, block: Any, statement: syntax.Return) -> None:
+    """Refuse the value of a return in a func without a result annotation."""
+    if function.kernel or function.declaration.result is not None or not statement.values:
+        GIVE_BACK(function, block, statement)
+        return
+    function._refuse(statement.span, "the func returns nothing", "no value", "AMB-LANG-12")
+    function.broken = True
+    block.scope.leave("unreachable")
+
+
+NOTHING_RETURNED = reading(
+    "returns_what_is_annotated",
+    12,
+    "returns nothing from a func without a result annotation",
+    PROGRAMS,
+    (modules.FunctionLowering, "give_back", give_nothing_back),
+    taken_for=("AMB-LANG-26",),
 )
