@@ -18,8 +18,8 @@ from tessera_reference.wsp.builder import compile_program
 from tessera_reference.wsp.deadlock import explained
 from tessera_reference.wsp.errors import ProgramRefused
 from tessera_reference.wsp.native import COMPILERS, arguments, build, of_trial, states
-from tessera_reference.wsp.package import Package
-from tessera_reference.wsp.run import Inputs, Run
+from tessera_reference.wsp.package import Inputs, Package
+from tessera_reference.wsp.run import Run
 from tessera_reference.wsp.targets import target
 
 from .programs import program

@@ -201,13 +201,12 @@ def test_a_send_waits_though_the_issue_before_it_completed_a_task(engine: type[R
 
 def test_a_policy_is_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but the module is added: matrices list it, the executor and the native program place by it."""
-    text = """from ..statements import Input, Operation
-ID, PARAMETERS = "last_come", {"workers": "number", "shift": "expression"}
+    text = """from ..statements import Leaf, Operation
 
 
-def worker(parameters):
-    sum = Operation("add", (Input("task"), parameters["shift"]))
-    return Operation("mod", (Operation("not", (sum,)), parameters["workers"]))
+def worker(workers, shift):
+    sum = Operation("add", (Leaf("input", "task"), shift))
+    return Operation("mod", (Operation("not", (sum,)), workers))
 """
     (tmp_path / "last_come.py").write_text(text, encoding="utf-8")
     monkeypatch.setattr(policies, "__path__", [*policies.__path__, str(tmp_path)])

@@ -47,9 +47,9 @@ def test_a_deadlock_names_everyone_who_waits(package: Package) -> None:
     if run.outcome == "deadlock":
         deadlock = report(package, run.state())
         waiting = {wait["process"] for wait in deadlock["waiting"] if "task" not in wait}
-        assert waiting == {process.name for process in run.machine.processes if not process.done}
+        assert waiting == {process.name for process in run.processes if not process.done}
         tasks = {wait["task"] for wait in deadlock["waiting"] if "task" in wait}
-        assert tasks == set(run.machine.tasks)
+        assert tasks == set(run.tasks)
         assert deadlock["waiting"]
 
 

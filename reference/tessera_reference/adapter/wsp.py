@@ -15,8 +15,8 @@ from ..wsp.builder import compile_program
 from ..wsp.errors import ArgumentRefused, DeviceNeeded, PackageRefused, ProgramRefused, UnsupportedDirective, WspFailure
 from ..wsp.native import NativeRun, prepared
 from ..wsp.networks import execute
-from ..wsp.package import Package, load, package_bytes
-from ..wsp.run import RUNS, Inputs, Run
+from ..wsp.package import Inputs, Package, load, package_bytes
+from ..wsp.run import RUNS, Run
 from ..wsp.targets import NAMES, Target, target
 from .messages import checked
 from .session_state import SessionState

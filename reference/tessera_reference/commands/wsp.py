@@ -13,8 +13,7 @@ from ..ir.diagnostics import read_json
 from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
 from ..wsp.native import NoCompiler, build, c_program, compiler, prepared
-from ..wsp.package import Package, load
-from ..wsp.run import MOST_STEPS, Inputs
+from ..wsp.package import MOST_STEPS, Inputs, Package, load
 from .program import BadInput, read_bytes, write_file
 from .tools import answer
 

@@ -24,7 +24,7 @@ import numpy as np
 from .errors import ProgramRefused, UnsupportedDirective
 from .forms import Reader, form
 from .kernels import DTYPES
-from .package import Package, Schedule, Slot, TaskWindow, package_bytes, stream_graph, uses
+from .package import Package, Slot, TaskWindow, package_bytes, stream_graph, uses
 from .targets import Target, target
 
 
@@ -35,11 +35,13 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
     """
     reader = Reader(numbered=False)
     stated = reader.record(Package, program, "")
+    directives = [replace(directive, state=target.state(directive.name)) for directive in stated.schedule.directives]
+    schedule = replace(stated.schedule, directives=tuple(directives), capabilities=target.directives)
     slots = tuple(map(Slot, reader.ids["slot"]))
-    package = replace(stated, slots=slots, target=target.name, phase=target.phase, schedule=_schedule(stated, target))
+    package = replace(stated, slots=slots, target=target.name, phase=target.phase, schedule=schedule)
     ignored: dict[str, None] = {}
     for table, feature, _ in uses(package, program.get("schedule", {}).get("resources", {})):
-        state = target.state_of(table, feature)
+        state = target.state(feature, table)
         if state == "unsupported":
             raise UnsupportedDirective(target.name, feature)
         if state == "diagnosed":
@@ -47,12 +49,6 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
     if target.name == "aie":
         package = replace(package, stream_graph=stream_graph(package))
     return package, list(ignored)
-
-
-def _schedule(stated: Package, target: Target) -> Schedule:
-    """The schedule of a program, and what the target does with its directives."""
-    directives = [replace(directive, state=target.state(directive.name)) for directive in stated.schedule.directives]
-    return replace(stated.schedule, directives=tuple(directives), capabilities=target.directives)
 
 
 # Building a program in Python, as a `with` of nested bodies; Python has no part in its execution (WSP-01.1-02).

@@ -166,21 +166,6 @@ LEAST_STEPS = 200_000
 """The steps that a search may take in all, beside 8 for each token, kernel and task of the run."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """Another execution: `outcome` is completed, further (it went past the deadlock, and was left there), deadlock,
-    error or unknown; `demand` is the most that it had of each knob, and `deadlock` the report of its own."""
-
-    outcome: str
-    demand: Knobs
-    deadlock: Mapping[str, Any] | None = None
-
-    @property
-    def helps(self) -> bool:
-        """True if it went past the deadlock."""
-        return self.outcome in ("completed", "further")
-
-
 def mitigations(package: Package, report: Result, state: Result, execute: Execute) -> list[dict[str, Any]]:
     """Return the settings that avoid a deadlock, found by executions with them."""
     search = _Search(package, report, execute, state["progress"], LEAST_STEPS + 8 * state["progress"])
@@ -204,7 +189,7 @@ class _Search:
         """Each exhausted resource and full channel, if raising it is enough."""
         for knob, size in _exhausted(self.report).items():
             trial = self._tried({knob: AMPLE})
-            if trial.helps:
+            if _helps(trial):
                 why = f"{knob.removesuffix('.capacity')} is exhausted at {size}"
                 yield self._least_of_each({knob: size}, trial, why)
 
@@ -212,23 +197,25 @@ class _Search:
         """Each process whose scopes hold something, if it goes on without them."""
         for scope in self.report["scopes"]:
             knob = no_scopes_of(scope["process"])
-            if scope["held"] and self.report["held_by_scopes"] and self._tried({knob: 1}).helps:
+            if scope["held"] and self.report["held_by_scopes"] and _helps(self._tried({knob: 1})):
                 reason = f"its scopes hold the outputs of {scope['held']} complete tasks"
                 yield {"knob": knob, "why": f"{reason}: without them the run goes on, so end them sooner"}
 
     def knobs_together(self) -> list[dict[str, Any]]:
         """Several knobs, where one deadlock follows upon another."""
         raised: dict[str, int] = {}
-        report: Mapping[str, Any] | None = self.report
-        while report is not None and len(raised) < MOST_KNOBS:
-            lacking = {knob: size for knob, size in _exhausted(report).items() if knob not in raised}
+        current = self.report
+        while len(raised) < MOST_KNOBS:
+            lacking = {knob: size for knob, size in _exhausted(current).items() if knob not in raised}
             if not lacking:
                 return []
             raised |= lacking
             trial = self._tried(dict.fromkeys(raised, AMPLE))
-            if trial.helps:
+            if _helps(trial):
                 return [self._least_of_each(raised, trial, "one deadlock follows upon another")]
-            report = trial.deadlock
+            if trial["outcome"] != "deadlock":
+                return []
+            current = report(self.package, trial)
         return []
 
     def why_restructure(self) -> str:
@@ -241,55 +228,67 @@ class _Search:
             return "no resource is exhausted and no channel is full: change which process waits for which"
         return "the wait remains however large the settings are: change which process waits for which"
 
-    def _least_of_each(self, sizes: Knobs, trial: Trial, why: str) -> dict[str, Any]:
+    def _least_of_each(self, sizes: Knobs, trial: Result, why: str) -> dict[str, Any]:
         """A mitigation by knobs that are lowered one after the other; those that are not needed are left out."""
         chosen = dict.fromkeys(sizes, AMPLE)
         all_smallest = True
         for knob, size in sizes.items():
             others = {setting: value for setting, value in chosen.items() if setting != knob}
             without = self._tried(others) if others else None
-            if without is not None and without.helps:
+            if without is not None and _helps(without):
                 del chosen[knob]
                 trial = without
                 continue
             chosen[knob], smallest, trial = self._least(knob, size, trial, others)
             all_smallest &= smallest
         settings = " and ".join(f"{knob} {value}" for knob, value in chosen.items())
-        effect = "completes" if trial.outcome == "completed" else "goes past this deadlock"
+        effect = "completes" if trial["outcome"] == "completed" else "goes past this deadlock"
         first, *also = [{"knob": knob, "at_least": value} for knob, value in chosen.items()]
         stated = {"smallest": all_smallest, "why": f"{why}; with {settings} the run {effect}"}
         return {**first, **({"also": also} if also else {}), **stated}
 
-    def _least(self, knob: str, size: int, ample: Trial, others: Knobs) -> tuple[int, bool, Trial]:
+    def _least(self, knob: str, size: int, ample: Result, others: Knobs) -> tuple[int, bool, Result]:
         """The smallest value that helps, whether the one below was seen not to, and the trial with it."""
-        fails, helps, best = size, max(ample.demand[knob], size + 1), ample
+        fails, helps, best = size, max(_demand(ample)[knob], size + 1), ample
         stride = 1
         while helps - fails > 1:
             value = min(fails + stride, (fails + helps) // 2)
             trial = self._tried({**others, knob: value})
-            if trial.outcome == "unknown":
+            if trial["outcome"] == "unknown":
                 return helps, False, best
-            if trial.outcome == ample.outcome:
+            if trial["outcome"] == ample["outcome"]:
                 helps, best, stride = value, trial, 1
             else:
                 fails, stride = value, stride * 2
-        return helps, best.outcome == "completed", best
+        return helps, best["outcome"] == "completed", best
 
-    def _tried(self, knobs: Knobs) -> Trial:
-        """Execute the package with these settings, for a quarter of the steps that are left."""
-        state = self.execute(knobs, self.left // 4)
+    def _tried(self, knobs: Knobs) -> Result:
+        """Return the state of an execution with these settings, for a quarter of the steps that are left.
+
+        Its outcome is completed, further (it went past the deadlock, and was left there), deadlock, error or unknown.
+        """
+        state = dict(self.execute(knobs, self.left // 4))
         self.left -= state["steps"]
-        outcome, statistics = state["outcome"], state["statistics"]
-        if outcome == "running":
-            outcome = "further" if state["progress"] > self.past else "unknown"
-        elif outcome == "error":
+        if state["outcome"] == "running":
+            state["outcome"] = "further" if state["progress"] > self.past else "unknown"
+        elif state["outcome"] == "error":
             self.errors.append(state["error"]["code"])
-        self.spent |= outcome == "unknown"
-        demand = {knob_of(name): mark for name, mark in statistics["high_water"].items()}
-        for name, channel in statistics["channels"].items():
-            senders = state["waiting"]["channels"][name]["senders"] if "waiting" in state else 0
-            demand[capacity_of(name)] = min(channel["sent"] + senders, AMPLE)
-        return Trial(outcome, demand, report(self.package, state) if outcome == "deadlock" else None)
+        self.spent |= state["outcome"] == "unknown"
+        return state
+
+
+def _helps(state: Result) -> bool:
+    """True if an execution went past the deadlock."""
+    return state["outcome"] in ("completed", "further")
+
+
+def _demand(state: Result) -> dict[str, int]:
+    """The most that an execution had of each knob."""
+    demand = {knob_of(name): mark for name, mark in state["statistics"]["high_water"].items()}
+    for name, channel in state["statistics"]["channels"].items():
+        senders = state["waiting"]["channels"][name]["senders"] if "waiting" in state else 0
+        demand[capacity_of(name)] = min(channel["sent"] + senders, AMPLE)
+    return demand
 
 
 def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
@@ -384,7 +383,12 @@ def _row(title: str, text: str) -> str:
 
 WIDTH, ROW, BOX, TOP = 760, 46, 30, 50
 LEFT, RIGHT, BOX_WIDTH = 20, 480, 260
-CYCLE, WAIT = "#b03a2e", "#777777"
+COLOURS = {"wait": "#777777", "cycle": "#b03a2e"}
+HEADS = "".join(
+    f'<marker id="{kind}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+    f'<path d="M 0 0 L 8 4 L 0 8 z" fill="{colour}"/></marker>'
+    for kind, colour in COLOURS.items()
+)
 
 
 def drawing(report: Mapping[str, Any]) -> str:
@@ -404,7 +408,7 @@ def drawing(report: Mapping[str, Any]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         'font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f"<defs>{_arrow_head('wait', WAIT)}{_arrow_head('cycle', CYCLE)}</defs>",
+        f"<defs>{HEADS}</defs>",
         f'<text x="{LEFT}" y="24" font-size="14">deadlock at {report["time"]}: {len(report["waiting"])} wait</text>',
         *(_edge(places[edge[0]], places[edge[1]], reasons.get(edge, ""), edge in around) for edge in edges),
         *(part for name, place in places.items() for part in _node(name, place, notes.get(name, ""), name in cycle)),
@@ -426,7 +430,7 @@ def _notes(report: Mapping[str, Any]) -> dict[str, str]:
 def _node(name: str, place: tuple[int, int], note: str, in_cycle: bool) -> Iterator[str]:
     x, row = place
     y = TOP + ROW * row
-    colour = CYCLE if in_cycle else WAIT
+    colour = COLOURS["cycle" if in_cycle else "wait"]
     yield f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX}" rx="4" fill="white" stroke="{colour}"/>'
     text = f"{name}, {note}" if note else name
     yield f'<text x="{x + 8}" y="{y + 20}">{escape(text if len(text) < 42 else text[:40] + "...")}</text>'
@@ -435,18 +439,11 @@ def _node(name: str, place: tuple[int, int], note: str, in_cycle: bool) -> Itera
 def _edge(tail: tuple[int, int], head: tuple[int, int], reason: str, in_cycle: bool) -> str:
     """From box to box: across, or beside the column where both are in one."""
     (x1, y1), (x2, y2) = ((x, TOP + ROW * row + BOX // 2) for x, row in (tail, head))
-    kind, colour = ("cycle", CYCLE) if in_cycle else ("wait", WAIT)
-    line = f'fill="none" stroke="{colour}" marker-end="url(#{kind})"'
+    kind = "cycle" if in_cycle else "wait"
+    line = f'fill="none" stroke="{COLOURS[kind]}" marker-end="url(#{kind})"'
     if x1 == x2:
         side, out = (x1 + BOX_WIDTH, x1 + BOX_WIDTH + 40) if x1 == LEFT else (x1, x1 - 40)
         return f'<path d="M {side} {y1} C {out} {y1} {out} {y2} {side} {y2}" {line}/>'
     start, end, shift = (x1 + BOX_WIDTH, x2, 5) if x1 < x2 else (x1, x2 + BOX_WIDTH, -5)
     label = f'<text x="{start + 8}" y="{y1 - shift - 4}" font-size="9">{escape(reason)}</text>' if reason else ""
     return f'<line x1="{start}" y1="{y1 - shift}" x2="{end}" y2="{y2 - shift}" {line}/>{label}'
-
-
-def _arrow_head(kind: str, colour: str) -> str:
-    return (
-        f'<marker id="{kind}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
-        f'<path d="M 0 0 L 8 4 L 0 8 z" fill="{colour}"/></marker>'
-    )

@@ -2,8 +2,7 @@
 
 The annotation of a member says how it is read: a class, a tuple, the words of a `Literal`, or an `Annotated` type with
 its reader, or with PROGRAM or PACKAGE where only one of the two forms has it. What has the default None or () may be
-left out; other defaults stand for what a program leaves out, and a package states them. A class with a `noun` is that
-of the entries of a table.
+left out; other defaults stand for what a program leaves out, and a package states them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, partial
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
@@ -23,7 +22,7 @@ MOST = (1 << 32) - 1
 U64 = (1 << 64) - 1
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 PROGRAM, PACKAGE = "program", "package"
-Entry = TypeVar("Entry")
+Record = TypeVar("Record")
 
 # Values. Every function raises `ProgramRefused` at the path of what does not fit.
 
@@ -99,7 +98,7 @@ class Reader:
         self.depth = 0
         self.of_policy = False
 
-    def record(self, kind: Callable[..., Entry], value: Any, path: str) -> Entry:
+    def record(self, kind: Callable[..., Record], value: Any, path: str) -> Record:
         """The instance of a class whose members an object has; its method `check` judges them together."""
         if not isinstance(value, dict):
             raise ProgramRefused(path, "is no object")
@@ -119,7 +118,8 @@ class Reader:
 
     def table(self, kind: Any, value: Any, path: str) -> tuple[Any, ...]:
         """The entries of a table, whose names differ; in a package an id is a place, counted from 0."""
-        entries, ids = [], self.ids[kind.noun]
+        noun = kind.__name__.lower()
+        entries, ids = [], self.ids[noun]
         for place, stated in enumerate(objects(value, path)):
             at = f"{path}/{place}"
             if self.numbered:
@@ -127,7 +127,7 @@ class Reader:
                 stated = {field: member for field, member in stated.items() if field != "id"}
             entries.append(self.record(kind, stated, at))
             if stated["name"] in ids:
-                raise ProgramRefused(f"{at}/name", f"there are two {kind.noun}s {stated['name']}")
+                raise ProgramRefused(f"{at}/name", f"there are two {noun}s {stated['name']}")
             ids[stated["name"]] = place
         return tuple(entries)
 
@@ -168,7 +168,7 @@ def _reader(hint: Any) -> Read:
         return plain(member, allowed=parts)
     if origin is Mapping:
         return partial(_mapped, _reader(parts[0]), _reader(parts[1]))
-    if origin is tuple and hasattr(parts[0], "noun"):
+    if origin is tuple and isinstance(parts[0], type) and issubclass(parts[0], Entry):
         return lambda reader, value, path: reader.table(parts[0], value, path)
     if origin is tuple:
         return partial(_listed, _reader(parts[0]))
@@ -192,7 +192,8 @@ def plain(read: Callable[..., Any], **bounds: Any) -> Read:
     return lambda reader, value, path: read(value, path, **bounds)
 
 
-def _reference(noun: str) -> Read:
+def reference(noun: str) -> Read:
+    """The reader of the id of an entry, or of its name."""
     return lambda reader, value, path: reader.resolve(noun, value, path)
 
 
@@ -202,11 +203,18 @@ State: TypeAlias = Annotated[str, plain(member, allowed=STATES)]
 Amount: TypeAlias = Annotated[int, plain(whole, least=0, most=MOST)]
 Size: TypeAlias = Annotated[int, plain(whole, least=1, most=MOST)]
 Word: TypeAlias = Annotated[int, plain(whole, least=0, most=U64)]
-KernelId: TypeAlias = Annotated[int, _reference("kernel")]
-ChannelId: TypeAlias = Annotated[int, _reference("channel")]
-SlotId: TypeAlias = Annotated[int, _reference("slot")]
-SymbolId: TypeAlias = Annotated[int, _reference("symbol")]
-TensorId: TypeAlias = Annotated[int, _reference("tensor")]
+KernelId: TypeAlias = Annotated[int, reference("kernel")]
+ChannelId: TypeAlias = Annotated[int, reference("channel")]
+SlotId: TypeAlias = Annotated[int, reference("slot")]
+TensorId: TypeAlias = Annotated[int, reference("tensor")]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a table, which statements refer to by name or id; the name of the class says what it is."""
+
+    name: Name
+
 
 # The form of a class.
 
@@ -215,7 +223,7 @@ def form(value: Any) -> Any:
     """The form in a package: of a class without what has the default None or (), of an entry of a table with its id."""
     if isinstance(value, tuple):
         return [
-            {"id": place, **form(item)} if hasattr(item, "noun") else form(item) for place, item in enumerate(value)
+            {"id": place, **form(item)} if isinstance(item, Entry) else form(item) for place, item in enumerate(value)
         ]
     if isinstance(value, Mapping):
         return {field: form(item) for field, item in value.items()}
@@ -223,6 +231,8 @@ def form(value: Any) -> Any:
         return value.hex()
     if not is_dataclass(value) or isinstance(value, type):
         return value
+    if hasattr(value, "own_form"):
+        return value.own_form
     stated = {"op": value.op} if hasattr(value, "op") else {}
     for field, (_, is_empty, _, only) in _members(type(value)).items():
         item = getattr(value, field)

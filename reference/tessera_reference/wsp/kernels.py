@@ -12,14 +12,14 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ..numerics.arithmetic import larger, smaller
 from .errors import ProgramRefused
-from .forms import Amount, Name, Word, member
+from .forms import Amount, Entry, Name, Word, member, plain
 
 Values: TypeAlias = npt.NDArray[Any]
 
@@ -30,6 +30,7 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "fp64": np.dtype("<f8"),
     "bool": np.dtype("?"),
 }
+Dtype: TypeAlias = Annotated[str, plain(member, allowed=tuple(DTYPES))]
 Op: TypeAlias = Annotated[str, lambda reader, value, path: member(value, path, tuple(INSTRUCTIONS))]
 
 
@@ -101,11 +102,9 @@ class Cycles:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class Kernel(Entry):
     """An entry of the kernel registry; its entry symbol is its name where a program names none."""
 
-    noun: ClassVar[str] = "kernel"
-    name: Name
     payload: Payload
     cycles: Cycles
     executor: Literal["vector", "matrix", "dma"] = "vector"

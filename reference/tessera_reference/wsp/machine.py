@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, TypeAlias
@@ -14,7 +14,8 @@ import numpy.typing as npt
 from . import policies
 from .errors import RunError
 from .kernels import DTYPES, execute
-from .package import CallSite, Package, capacity_of, no_scopes_of
+from .package import CallSite, Inputs, Package, capacity_of, checked, no_scopes_of
+from .statements import Values
 
 # The bounded resources, and the reasons of stalls, in the document's vocabulary (sections 3.4 and 3.4.2).
 
@@ -112,41 +113,15 @@ class WorkerState:
     time: int = 0
 
 
-# The time of a run, and the events that are due later.
-
-
 KERNEL_ENDS, TOKEN_SEEN, CLOSE_SEEN, PROCESS_GOES_ON = range(4)
 """The kinds of events, in the order in which those of one instant happen."""
 LAST_TIME = (1 << 63) - 1
-
-
-class Agenda:
-    """The time, and the events that are due later, a heap of their times, kinds and numbers; a seed changes neither."""
-
-    def __init__(self, seed: int | None = None) -> None:
-        self.now = 0
-        self.events: list[tuple[int, int, int]] = []
-
-    def after(self, cycles: int, kind: int, number: int) -> None:
-        """Set an event of a kind, for a task, channel or process, `cycles` from now. Raise `RunError`."""
-        time = self.now + cycles
-        if time > LAST_TIME:
-            raise RunError("TIME_OVERFLOW", f"{cycles} cycles after {self.now} lie beyond {LAST_TIME}")
-        heappush(self.events, (time, kind, number))
-
-    def is_due(self) -> bool:
-        """True if an event happens now."""
-        return bool(self.events) and self.events[0][0] == self.now
-
-    def due(self) -> Iterator[tuple[int, int]]:
-        """Remove the events that happen now, none of which adds another; yield their kinds and numbers, in order."""
-        while self.is_due():
-            yield heappop(self.events)[1:]
+SPINS_IN_A_RUN = 200
 
 
 # A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served.
 #
-# With capacity 0 a send ends when its token is taken (AMB-WSP-38). Who waits is told through `deliver` and `release`.
+# With capacity 0 a send ends when its token is taken (AMB-WSP-38). The machine delivers tokens and releases senders.
 
 
 PROCESS, TASK = 0, 1
@@ -164,9 +139,8 @@ class ChannelState:
     capacity: int
     latency: int
     producers: int
-    agenda: Agenda
-    deliver: Callable[[Party, int], None]
-    release: Callable[[Party], None]
+    name: str
+    machine: Machine
     tokens: deque[tuple[int, int]] = field(default_factory=deque)
     takers: list[tuple[int, int, int]] = field(default_factory=list)
     senders: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -185,14 +159,14 @@ class ChannelState:
         """True if the send is done; else the party waits, and is released later."""
         if not self.latency and self.takers:
             self.taken += 1
-            self.deliver(heappop(self.takers)[1:], value)
+            self.machine.deliver(heappop(self.takers)[1:], value)
             return True
         if len(self.tokens) < self.capacity:
             self._enter(value)
             return True
-        heappush(self.senders, (self.agenda.now, *party, value))
+        heappush(self.senders, (self.machine.now, *party, value))
         if self.capacity == 0 and self.latency:
-            self.agenda.after(self.latency, TOKEN_SEEN, self.index)
+            self.machine.after(self.latency, TOKEN_SEEN, self.index)
         return False
 
     def take(self, party: Party) -> int | None:
@@ -202,31 +176,31 @@ class ChannelState:
             return value
         if self.seen_closed:
             return CLOSED
-        heappush(self.takers, (self.agenda.now, *party))
+        heappush(self.takers, (self.machine.now, *party))
         return None
 
     def producer_closes(self) -> None:
         """One producer fewer; after the last the channel is closed, which is seen after the latency (AMB-WSP-40)."""
         self.producers -= 1
         if self.producers == 0 and self.latency:
-            self.agenda.after(self.latency, CLOSE_SEEN, self.index)
+            self.machine.after(self.latency, CLOSE_SEEN, self.index)
         elif self.producers == 0:
             self.close_seen()
 
     def token_seen(self) -> None:
         """Tokens may have become visible."""
         while self.takers and (value := self._visible_token()) is not None:
-            self.deliver(heappop(self.takers)[1:], value)
+            self.machine.deliver(heappop(self.takers)[1:], value)
 
     def close_seen(self) -> None:
         """Close the channel, and resume what waits for a token."""
         self.seen_closed = True
         while self.takers:
-            self.deliver(heappop(self.takers)[1:], CLOSED)
+            self.machine.deliver(heappop(self.takers)[1:], CLOSED)
 
     def _visible_token(self) -> int | None:
         """The first token, which is taken, if it is visible."""
-        now = self.agenda.now
+        now = self.machine.now
         if self.tokens:
             if self.tokens[0][0] > now:
                 return None
@@ -235,20 +209,20 @@ class ChannelState:
             if self.senders:
                 _, kind, number, waiting = heappop(self.senders)
                 self._enter(waiting)
-                self.release((kind, number))
+                self.machine.release((kind, number))
             return value
         if self.capacity == 0 and self.senders and self.senders[0][0] + self.latency <= now:
             _, kind, number, value = heappop(self.senders)
             self.taken += 1
-            self.release((kind, number))
+            self.machine.release((kind, number))
             return value
         return None
 
     def _enter(self, value: int) -> None:
         """A token is sent; it fits, and nobody takes it at once."""
-        self.tokens.append((self.agenda.now + self.latency, value))
+        self.tokens.append((self.machine.now + self.latency, value))
         if self.latency:
-            self.agenda.after(self.latency, TOKEN_SEEN, self.index)
+            self.machine.after(self.latency, TOKEN_SEEN, self.index)
 
 
 # The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing. Of the DepList pool
@@ -327,18 +301,18 @@ class TensorMap:
 class Machine:
     """All state of one run. Methods raise `RunError`, which ends it."""
 
-    def __init__(
-        self,
-        package: Package,
-        symbols: Sequence[int],
-        tensors: Sequence[bytes],
-        settings: Mapping[str, int],
-        agenda: Agenda,
-    ) -> None:
+    events: list[list[Any]] | None = None
+    spinning: str | None = None  # of the class: more than 30 attributes of its own would make an instance slow
+
+    def __init__(self, package: Package, inputs: Inputs) -> None:
+        symbols, tensors, settings, self.most = checked(package, inputs)
+        self.spin = max(1, self.most // SPINS_IN_A_RUN)
         self.package = package
-        self.agenda = agenda
-        self.symbols = list(symbols)
+        self.now = 0
+        self.agenda: list[tuple[int, int, int]] = []
+        """The events that are due, a heap of their times, kinds and numbers."""
         self.slots = [0] * len(package.slots)
+        self.values = Values(symbols, self.slots)
         self.tensors: list[npt.NDArray[Any]] = [
             np.frombuffer(data, dtype=DTYPES[tensor.dtype]).copy()
             for tensor, data in zip(package.tensors, tensors, strict=True)
@@ -356,31 +330,35 @@ class Machine:
             ProcessState(index, process.name, process.produces, settings[no_scopes_of(process.name)] > 0)
             for index, process in enumerate(package.csp.processes)
         ]
-        self.channels = [
-            ChannelState(
-                index,
-                settings[capacity_of(channel.name)],
-                channel.latency,
-                sum(index in process.produces for process in self.processes),
-                self.agenda,
-                self._deliver,
-                self._release,
-            )
-            for index, channel in enumerate(package.csp.channels)
-        ]
+        self.channels: list[ChannelState] = []
+        for index, channel in enumerate(package.csp.channels):
+            capacity = settings[capacity_of(channel.name)]
+            producers = sum(index in process.produces for process in self.processes)
+            self.channels.append(ChannelState(index, capacity, channel.latency, producers, channel.name, self))
         policy = package.schedule.policy
         count = policy.parameters["workers"]
         assert isinstance(count, int)
         self.workers = [WorkerState(index) for index in range(count)]
-        self._place = policies.placement(policy.id, policy.parameters, self.symbols)
-        self.observed: list[list[Any]] | None = None
-        self.spinning: str | None = None
+        self.policy = policies.worker(policy.id, policy.parameters)
+
+    # time, which neither the host nor a seed has a part in
+
+    def after(self, cycles: int, kind: int, number: int) -> None:
+        """Set an event of a kind, for a task, channel or process, `cycles` from now. Raise `RunError`."""
+        time = self.now + cycles
+        if time > LAST_TIME:
+            raise RunError("TIME_OVERFLOW", f"{cycles} cycles after {self.now} lie beyond {LAST_TIME}")
+        heappush(self.agenda, (time, kind, number))
+
+    def is_due(self) -> bool:
+        """True if an event happens now."""
+        return bool(self.agenda) and self.agenda[0][0] == self.now
 
     # processes
 
     def wait(self, who: ProcessState | TaskState, reason: str, subject: str) -> None:
         """A process, until `wake`, or a task waits at its statement."""
-        who.waiting = Waiting(reason, self.agenda.now, subject)
+        who.waiting = Waiting(reason, self.now, subject)
         self.stall_count[reason] += 1
 
     def wake(self, process: ProcessState) -> None:
@@ -391,14 +369,14 @@ class Machine:
     def end_wait(self, who: ProcessState | TaskState) -> None:
         """An episode of waiting is over."""
         if who.waiting is not None:
-            self.stall_cycles[who.waiting.reason] += self.agenda.now - who.waiting.since
+            self.stall_cycles[who.waiting.reason] += self.now - who.waiting.since
             who.waiting = None
 
-    def stall(self, process: ProcessState, reason: str, resource: str) -> None:
+    def stall(self, process: ProcessState, reason: str) -> None:
         """A task cannot be issued; a change of the reason is another episode (AMB-WSP-43)."""
         if process.waiting is None or process.waiting.reason != reason:
             self.end_wait(process)
-            self.wait(process, reason, resource)
+            self.wait(process, reason, RESOURCE_OF[reason])
 
     def freed(self) -> None:
         """Something was freed: processes that could not issue a task try again, in turn."""
@@ -419,7 +397,7 @@ class Machine:
         """Issue a task; the reason where a resource lacks."""
         number = len(self.assignments)
         dependencies = self.tensor_map.dependencies(site.reads, site.writes)
-        worker = self.workers[self._place(number, key)]
+        worker = self.workers[self.place(number, key)]
         nodes = len(dependencies)
         amounts = {"task_ring": 1, "tensormap_pool": len(site.writes), "deplist_pool": nodes, "heap_arena": site.heap}
         reason = self.resources.shortage(amounts, worker)
@@ -431,7 +409,7 @@ class Machine:
         missing = nodes + len(site.waits) + 1
         task = TaskState(number, site, process.place, scalars, process, worker, scope, amounts, missing)
         self.assignments.append(worker.index)
-        self.observe("task", site.kernel, worker.index, site.cycles)
+        self.record("task", site.kernel, worker.index, site.cycles)
         self.tasks[number] = task
         self.tensor_map.add(task)
         for dependency in dependencies.values():
@@ -440,9 +418,18 @@ class Machine:
             process.signalling[channel] = process.signalling.get(channel, 0) + 1
         for channel in site.waits:
             if (token := self.channels[channel].take((TASK, number))) is not None:
-                self._deliver((TASK, number), token)
+                self.deliver((TASK, number), token)
         self._one_less(task)
         return None
+
+    def place(self, number: int, key: int) -> int:
+        """Return the worker of a task, by the policy. Raise `RunError` for one that there is not."""
+        self.values.task, self.values.key = number, key
+        worker = self.policy.value(self.values)
+        if worker >= len(self.workers):
+            problem = f"the policy places task {number} on worker {worker} of {len(self.workers)}"
+            raise RunError("WORKER_OUT_OF_RANGE", problem)
+        return worker
 
     def start_tasks(self) -> None:
         """Each idle worker starts the first of its tasks that are ready."""
@@ -451,8 +438,8 @@ class Machine:
             task = self.tasks[heappop(worker.ready)[1]]
             worker.task = task
             worker.places -= 1
-            task.started = self.agenda.now
-            self.agenda.after(task.site.cycles, KERNEL_ENDS, task.number)
+            task.started = self.now
+            self.after(task.site.cycles, KERNEL_ENDS, task.number)
         if startable:
             self.freed()
 
@@ -469,10 +456,10 @@ class Machine:
         else:
             self.processes[number].runnable = True
 
-    def observe(self, *event: Any) -> None:
+    def record(self, *event: Any) -> None:
         """Record an arrival, a kernel or a task, where somebody asked for the record."""
-        if self.observed is not None:
-            self.observed.append([*event])
+        if self.events is not None:
+            self.events.append([*event])
 
     def progress(self) -> int:
         """Return the progress of the run: the tasks issued, the kernels that ran, the tokens sent and taken."""
@@ -482,10 +469,6 @@ class Machine:
     def apply(self, site: CallSite, scalars: Sequence[int]) -> None:
         """Execute a kernel on its tensors, and count it."""
         execute(self.package.kernels[site.kernel], [self.tensors[tensor] for tensor in site.tensors], scalars)
-        self.count_kernel(site)
-
-    def count_kernel(self, site: CallSite) -> None:
-        """A kernel has run."""
         self.kernel_runs[site.kernel] += 1
         self.kernel_cycles[site.kernel] += site.cycles
 
@@ -493,7 +476,7 @@ class Machine:
         """A task waits for one thing less: a token, a task, or the end of its issue."""
         task.missing -= 1
         if not task.missing:
-            heappush(task.worker.ready, (self.agenda.now, task.number))
+            heappush(task.worker.ready, (self.now, task.number))
 
     def _signal(self, task: TaskState) -> None:
         """Send what is left of the signals; the task is complete after the last (AMB-WSP-45)."""
@@ -501,13 +484,13 @@ class Machine:
         while task.sent < len(signals):
             channel = self.channels[signals[task.sent]]
             if not channel.send((TASK, task.number), task.number):
-                self.wait(task, "CHANNEL_FULL_WAIT", self.package.csp.channels[channel.index].name)
+                self.wait(task, "CHANNEL_FULL_WAIT", channel.name)
                 return
             task.sent += 1
         self._complete(task)
 
     def _complete(self, task: TaskState) -> None:
-        now, site, worker, process = self.agenda.now, task.site, task.worker, task.process
+        now, site, worker, process = self.now, task.site, task.worker, task.process
         del self.tasks[task.number]
         self.tensor_map.remove(task)
         worker.task = None
@@ -537,7 +520,8 @@ class Machine:
 
     # what channels tell
 
-    def _deliver(self, party: Party, value: int) -> None:
+    def deliver(self, party: Party, value: int) -> None:
+        """Resume a party that waited for a token. Raise `RunError` for a task at the end of its channel."""
         kind, number = party
         if kind == PROCESS:
             process = self.processes[number]
@@ -550,7 +534,8 @@ class Machine:
             raise RunError("RECEIVE_AFTER_CLOSE", problem, task.process.name, path_of(task.place))
         self._one_less(task)
 
-    def _release(self, party: Party) -> None:
+    def release(self, party: Party) -> None:
+        """Resume a party that waited for room: its token is sent."""
         kind, number = party
         if kind == PROCESS:
             self.wake(self.processes[number])
@@ -570,7 +555,7 @@ class Machine:
         waits += [({"task": worker.task.number}, worker.task.waiting) for worker in self.workers if worker.task]
         stalls = [(who, wait) for who, wait in waits if wait is not None and wait.reason != "TASK_WAIT"]
         for _, wait in stalls:
-            cycles[wait.reason] += self.agenda.now - wait.since
+            cycles[wait.reason] += self.now - wait.since
         times = [process.time for process in self.processes] + [worker.time for worker in self.workers]
         return {
             "total_cycles": max(times),
@@ -587,8 +572,8 @@ class Machine:
             "used": {**resources.used, "ready_queue": max(worker.places for worker in self.workers)},
             "high_water": dict(resources.high_water),
             "channels": {
-                stated.name: {"sent": channel.sent, "taken": channel.taken, "left": len(channel.tokens)}
-                for stated, channel in zip(package.csp.channels, self.channels, strict=True)
+                channel.name: {"sent": channel.sent, "taken": channel.taken, "left": len(channel.tokens)}
+                for channel in self.channels
             },
             "slots": {slot.name: str(value) for slot, value in zip(package.slots, self.slots, strict=True)},
             "tensors": {
@@ -603,9 +588,8 @@ class Machine:
 
         Processes and channels stand by name, tasks in flight and workers by number; -1 is none.
         """
-        names = [channel.name for channel in self.package.csp.channels]
         return {
-            "time": self.agenda.now,
+            "time": self.now,
             "spinning": self.spinning,
             "sizes": dict(self.resources.sizes),
             "processes": {
@@ -614,13 +598,13 @@ class Machine:
                     "waiting": None
                     if (waiting := process.waiting) is None
                     else {"reason": waiting.reason, "for": waiting.subject, "statement": path_of(process.place)},
-                    "closed": [names[channel] for channel in process.closed],
+                    "closed": [self.channels[channel].name for channel in process.closed],
                     "scopes": [{pool: scope.held[pool] for pool in POOLS} for scope in process.scopes],
                 }
                 for process in self.processes
             },
             "channels": {
-                name: {
+                channel.name: {
                     "capacity": channel.capacity,
                     "tokens": len(channel.tokens),
                     "senders": len(channel.senders),
@@ -628,7 +612,7 @@ class Machine:
                     "takers": len(channel.takers),
                     "tasks": [number for _, kind, number in channel.takers if kind == TASK],
                 }
-                for name, channel in zip(names, self.channels, strict=True)
+                for channel in self.channels
             },
             "tasks": [
                 {
@@ -638,7 +622,7 @@ class Machine:
                     "worker": task.worker.index,
                     "full": None if task.waiting is None else task.waiting.subject,
                     "holds": task.holds | {"ready_queue": int(task.worker.task is not task)},
-                    "signals": [names[channel] for channel in task.site.signals],
+                    "signals": [self.channels[channel].name for channel in task.site.signals],
                     "dependents": [other.number for other in task.dependents],
                     "watchers": [other.name for other in task.watchers],
                 }

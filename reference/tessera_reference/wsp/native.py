@@ -6,8 +6,6 @@ explains it.
 
 from __future__ import annotations
 
-import atexit
-import itertools
 import json
 import shutil
 import subprocess
@@ -17,7 +15,7 @@ from dataclasses import fields
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any, Unpack
 
 from . import policies, statements
@@ -25,8 +23,8 @@ from .deadlock import explained
 from .errors import DeviceNeeded, WspFailure
 from .forms import MOST
 from .kernels import Kernel
-from .package import CallSite, Package, Process, Tensor, least_of, settings
-from .run import MOST_STEPS, RUNS, Inputs, Run, checked
+from .package import BODIES, MOST_STEPS, CallSite, Inputs, Package, Process, Tensor, checked, least_of, settings
+from .run import RUNS, Run
 from .statements import Body, Expression, Statement
 
 HEADER, RUNTIME = "program.h", ("machine.c", "processes.c", "run.c", "main.c")
@@ -113,16 +111,12 @@ def _tensor(tensor: Tensor) -> str:
 
 def _value(expression: Expression) -> str:
     match expression:
-        case statements.Constant(value):
-            stated = row("CONSTANT", unsigned(value), "{0}")
-        case statements.SymbolValue(symbol):
-            stated = row("SYMBOL", symbol, "{0}")
-        case statements.SlotValue(slot):
-            stated = row("SLOT", slot, "{0}")
-        case statements.Input(name):
+        case statements.Leaf("input", name):
             stated = row(f"INPUT_{name.upper()}", 0, "{0}")
-        case statements.Operation(name, operands):
-            stated = row(name.upper(), 0, row(*map(_value, operands)))
+        case statements.Leaf(kind, content):
+            stated = row(kind.upper(), unsigned(content), "{0}")
+        case statements.Operation(op, operands):
+            stated = row(op.upper(), 0, row(*map(_value, operands)))
     return f"&(const Expression){stated}"
 
 
@@ -135,28 +129,42 @@ def _site(site: CallSite) -> str:
 
 
 def _process(package: Package, process: Process) -> str:
-    """A process; a statement has its members by name, and the call of a kernel its site."""
+    rows = [*_body(package, process.body, "body"), _row("END", "end")]
+    return row(text(process.name), table("Statement", rows), row(table("uint32_t", process.produces)))
 
-    def body(members: Body, path: str) -> str:
-        rows = [statement(member, f"{path}/{place}") for place, member in enumerate(members)]
-        return row(table("struct Statement", rows))
 
-    def statement(stated: Statement, path: str) -> str:
-        members = {field.name: getattr(stated, field.name) for field in fields(stated)}
-        if isinstance(stated, statements.RunKernel | statements.Task):
-            key = members.get("key")
-            members = {"site": package.site(stated)} | ({} if key is None else {"key": key})
-        values = [f".{name} = {value(member, f'{path}/{name}')}" for name, member in members.items()]
-        return row(f".kind = {stated.op.upper()}", f".path = {text(path)}", *values)
+def _body(package: Package, body: Body, path: str) -> list[str]:
+    return [row for place, stated in enumerate(body) for row in _statement(package, stated, f"{path}/{place}")]
 
-    def value(member: int | CallSite | Body | Expression | None, path: str) -> str:
-        if isinstance(member, tuple):
-            return body(member, path)
-        if member is None or isinstance(member, int):
-            return "NONE" if member is None else str(member)
-        return _site(member) if isinstance(member, CallSite) else _value(member)
 
-    return row(text(process.name), body(process.body, "body"), row(table("uint32_t", process.produces)))
+def _statement(package: Package, stated: Statement, path: str) -> list[str]:
+    """A statement, which has its members by name, and the call of a kernel its site; then those of its bodies."""
+    members = {field.name: getattr(stated, field.name) for field in fields(stated)}
+    bodies = [_body(package, members.pop(name), f"{path}/{name}") for name in BODIES if name in members]
+    if isinstance(stated, statements.RunKernel | statements.Task):
+        key = members.get("key")
+        members = {"site": package.site(stated)} | ({} if key is None else {"key": key})
+    kind, values = stated.op.upper(), [f".{name} = {_member(member)}" for name, member in members.items()]
+    match bodies:
+        case [then, otherwise]:
+            whole = _row(kind, path, f".jump = {len(then) + 2}", *values)
+            return [whole, *then, _row("JUMP", path, f".jump = {len(otherwise) + 1}"), *otherwise]
+        case [body] if isinstance(stated, statements.Scope):
+            return [_row(kind, path), *body, _row("END_SCOPE", path)]
+        case [body]:
+            whole = _row(kind, path, f".jump = {len(body) + 2}", *values)
+            return [whole, *body, _row("JUMP", path, f".jump = {-len(body) - 1}")]
+    return [_row(kind, path, *values)]
+
+
+def _row(kind: str, path: str, *values: str) -> str:
+    return row(f".kind = {kind}", f".path = {text(path)}", *values)
+
+
+def _member(member: int | CallSite | Expression | None) -> str:
+    if member is None or isinstance(member, int):
+        return "NONE" if member is None else str(member)
+    return _site(member) if isinstance(member, CallSite) else _value(member)
 
 
 # Building and running the program.
@@ -166,10 +174,6 @@ COMPILERS = ("cc", "gcc", "clang", "tcc")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O2")
 QUICK = ("-std=c99", "-O1")
 """The flags of programs that are built to be run at once."""
-
-
-NUMBERS = itertools.count()
-"""The numbers of what this process compiles."""
 
 
 class NoCompiler(WspFailure):
@@ -190,22 +194,20 @@ def compiler(names: Sequence[str] = COMPILERS) -> str | None:
     return next(filter(None, map(shutil.which, names)), None)
 
 
-@cache
-def _directory() -> Path:
-    """The directory of what this process compiles, which is removed when it ends."""
-    path = mkdtemp()
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
-    return Path(path)
+def _directory(owner: object) -> Path:
+    """A new directory, which is removed with its owner, or when this process ends."""
+    directory = TemporaryDirectory()
+    weakref.finalize(owner, directory.cleanup)
+    return Path(directory.name)
 
 
 @cache
 def _runtime(path: str, flags: tuple[str, ...]) -> str:
     """The compiled runtime, which all programs of this process share."""
-    source = _directory() / "runtime.c"
-    found = _directory() / f"runtime{next(NUMBERS)}.o"
+    source = _directory(_runtime) / "runtime.c"
     source.write_text(runtime_text(HEADER, *RUNTIME), encoding="utf-8")
-    _compile(path, *flags, "-c", "-o", str(found), str(source))
-    return str(found)
+    _compile(path, *flags, "-c", "-o", str(source.with_suffix(".o")), str(source))
+    return str(source.with_suffix(".o"))
 
 
 def _compile(path: str, *arguments: str) -> None:
@@ -242,9 +244,8 @@ class _Program:
     """A program that is built once for all runs of its tables, and removed after the last."""
 
     def __init__(self, tables: str) -> None:
-        self.path = _directory() / f"program{next(NUMBERS)}"
+        self.path = _directory(self) / "program"
         _link(tables, self.path, QUICK)
-        weakref.finalize(self, self.path.unlink, missing_ok=True)
 
 
 _program = lru_cache(32)(_Program)
@@ -268,9 +269,7 @@ class NativeRun:
     def __init__(self, package: Package, **inputs: Unpack[Inputs]) -> None:
         checked(package, inputs)
         self._package, self._program = package, _program(c_tables([package]))
-        self._place = TemporaryDirectory()
-        weakref.finalize(self, self._place.cleanup)
-        self._arguments = arguments(inputs, Path(self._place.name))
+        self._arguments = arguments(inputs, _directory(self))
         self._instants = 0
         self._events: list[Any] | None = None
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from ..ir.diagnostics import read_json
 from . import policies, statements
 from .errors import ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective, first_cycle
-from .forms import MOST, PACKAGE, PROGRAM, Amount, Name, Reader, Size, State, Text, Word, form, member, plain, whole
-from .kernels import DTYPES, Kernel, check_call
+from .forms import MOST, PACKAGE, PROGRAM, Amount, Entry, Name, Reader, Size, State, Text, Word, form, plain, whole
+from .kernels import DTYPES, Dtype, Kernel, check_call
 from .statements import Body, Expression, Statement, TensorArgument, read_expression
 from .targets import NAMES, Target, target
 
@@ -39,6 +39,8 @@ def content_hash(document: Mapping[str, Any]) -> str:
 ABI = "v10.0"
 FORMAT = 1
 MOST_ELEMENTS = 1 << 24
+BODIES = ("body", "then", "otherwise")
+"""The members of statements that have statements."""
 HEX = re.compile(r"(?:[0-9a-f]{2})*")
 
 
@@ -110,26 +112,22 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Channel:
+class Channel(Entry):
     """A named edge: at most `capacity` tokens between send and take, each visible `latency` cycles after its send.
 
     The defaults are those of the document (WSP-02.2-06, WSP-02.2-08). What travels in it is a `token` where a program
     says nothing, else a `tensor` (AMB-WSP-35).
     """
 
-    noun: ClassVar[str] = "channel"
-    name: Name
     capacity: Amount = 1
     latency: Amount = 0
     payload: Annotated[Literal["token", "tensor"], PROGRAM] = "token"
 
 
 @dataclass(frozen=True)
-class Process:
+class Process(Entry):
     """A sequential actor."""
 
-    noun: ClassVar[str] = "process"
-    name: Name
     body: Body
 
     @cached_property
@@ -153,20 +151,16 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Slot:
+class Slot(Entry):
     """A value of 64 bits that changes within a run."""
 
-    noun: ClassVar[str] = "slot"
-    name: Name
     width: Annotated[int, plain(whole, least=64, most=64)] = 64
 
 
 @dataclass(frozen=True)
-class Symbol:
+class Symbol(Entry):
     """A number that changes between runs; `width` in bits."""
 
-    noun: ClassVar[str] = "symbol"
-    name: Name
     width: Annotated[int, plain(whole, least=1, most=64)] = 64
     default: Word = 0
     update: Literal["between-runs"] = "between-runs"
@@ -176,18 +170,20 @@ class Symbol:
         """The largest value of its width."""
         return (1 << self.width) - 1
 
+    def problem_of(self, value: int) -> str:
+        """Return what is wrong with a value of this symbol; nothing where it fits."""
+        return "" if 0 <= value <= self.most else f"{value} does not fit its {self.width} bits"
+
     def check(self, path: str) -> None:
         """Raise `ProgramRefused` for a default that does not fit the width."""
         whole(self.default, f"{path}/default", 0, self.most)
 
 
 @dataclass(frozen=True)
-class Tensor:
+class Tensor(Entry):
     """Elements of one dtype in memory; `initial` are its bytes, little-endian, zeros where left out."""
 
-    noun: ClassVar[str] = "tensor"
-    name: Name
-    dtype: Annotated[str, plain(member, allowed=tuple(DTYPES))]
+    dtype: Dtype
     count: Annotated[int, plain(whole, least=1, most=MOST_ELEMENTS)]
     initial: Annotated[bytes, _read_bytes] | None = None
 
@@ -195,6 +191,11 @@ class Tensor:
     def nbytes(self) -> int:
         """Its bytes."""
         return self.count * DTYPES[self.dtype].itemsize
+
+    @property
+    def default(self) -> bytes:
+        """Its bytes where a run names none."""
+        return self.initial or bytes(self.nbytes)
 
     def check(self, path: str) -> None:
         """Raise `ProgramRefused` for initial bytes that are not its own."""
@@ -255,13 +256,8 @@ class Package:
 
     def check(self, path: str) -> None:
         """Raise `ProgramRefused` for arguments of a call that are too many or few, or of another kind or type."""
-        checked: set[tuple[object, ...]] = set()
         for at, call in self.walk():
-            if not isinstance(call, statements.RunKernel | statements.Task):
-                continue
-            tensors_of_call = (call.kernel, *(getattr(argument, "tensor", None) for argument in call.arguments))
-            if tensors_of_call not in checked:
-                checked.add(tensors_of_call)
+            if isinstance(call, statements.RunKernel | statements.Task):
                 self._check_call(call, f"{at}/arguments")
 
     def _check_call(self, call: statements.RunKernel | statements.Task, path: str) -> None:
@@ -317,7 +313,7 @@ def walk(body: Body, path: str) -> Iterator[tuple[str, Statement]]:
     for place, statement in enumerate(body):
         at = f"{path}/{place}"
         yield at, statement
-        for part in ("body", "then", "otherwise"):
+        for part in BODIES:
             if inner := getattr(statement, part, ()):
                 yield from walk(inner, f"{at}/{part}")
 
@@ -402,7 +398,47 @@ def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str,
                 yield "predicates", "dispatch_key", f"{path}/key"
 
 
-# The settings that a run may change: sizes of resources, capacities of channels, and scopes left out (AMB-WSP-71).
+# The inputs of a run: symbols, tensors, and settings, which are sizes of resources, capacities of channels, and scopes
+# left out (AMB-WSP-71).
+
+
+MOST_STEPS = 100_000_000
+"""The steps of statements that a run may take, where its caller names no other bound (AMB-WSP-80)."""
+
+
+class Inputs(TypedDict, total=False):
+    """The inputs of a run, by name; what is left out is as the package has it.
+
+    `resources` are settings, and `seed` is for the choices of a host. After `max_steps` a run ends with STEP_LIMIT; a
+    process that takes a 200th of them twice in a row without progress spins, which is a deadlock (section 3.3).
+    """
+
+    symbols: Mapping[str, int]
+    tensors: Mapping[str, bytes]
+    resources: Mapping[str, int]
+    seed: int | None
+    max_steps: int
+
+
+def checked(package: Package, inputs: Inputs) -> tuple[list[int], list[bytes], dict[str, int], int]:
+    """Return the symbols, tensors and settings of a run, and its bound. Raise `ArgumentRefused` for what is unfit."""
+    max_steps = inputs.get("max_steps", MOST_STEPS)
+    if max_steps < 1:
+        raise ArgumentRefused("max_steps", f"is {max_steps}, expected 1 or more")
+    sizes = settings(package, inputs.get("resources", {}))
+    symbols = _values("symbol", package.symbols, inputs.get("symbols", {}))
+    return symbols, _values("tensor", package.tensors, inputs.get("tensors", {})), sizes, max_steps
+
+
+def _values(noun: str, entries: Sequence[Symbol | Tensor], values: Mapping[str, Any]) -> list[Any]:
+    """Return the values of symbols or tensors, those of a caller over those of the package."""
+    by_name = {entry.name: entry for entry in entries}
+    for name, value in values.items():
+        if name not in by_name:
+            raise ArgumentRefused(f"{noun} {name}"[:120], f"the package has {', '.join(by_name) or f'no {noun}s'}")
+        if problem := by_name[name].problem_of(value):
+            raise ArgumentRefused(f"{noun} {name}", problem)
+    return [values.get(name, entry.default) for name, entry in by_name.items()]
 
 
 def capacity_of(channel: str) -> str:
@@ -510,7 +546,7 @@ def _check_target(package: Package) -> None:
     for place, stated in enumerate(package.schedule.directives):
         _check_state(owner, f"/schedule/directives/{place}/state", stated.name, stated.state)
     for table, feature, path in uses(package):
-        if owner.state_of(table, feature) == "unsupported":
+        if owner.state(feature, table) == "unsupported":
             raise ProgramRefused(path, f"uses {feature}, which {owner.name} does not support")
 
 

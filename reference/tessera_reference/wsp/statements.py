@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, get_args
 
 from .errors import ProgramRefused, RunError
-from .forms import U64, ChannelId, KernelId, Reader, SlotId, SymbolId, TensorId, Word, member, objects
+from .forms import U64, ChannelId, KernelId, Read, Reader, SlotId, TensorId, member, objects, plain, reference, whole
 
 DEEPEST = 64
 """The most levels of bodies and expressions inside one another."""
@@ -31,47 +31,20 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """A number of 64 bits."""
+class Leaf:
+    """A constant, the value of a symbol or slot by its id, or an input of a policy: `task` or `key`."""
 
-    constant: Word
-
-    def value(self, now: Values) -> int:
-        """Return the number."""
-        return self.constant
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolValue:
-    """The value of a symbol in this run, by its id."""
-
-    symbol: SymbolId
+    kind: str
+    content: Any
 
     def value(self, now: Values) -> int:
-        """Return the value of the symbol."""
-        return now.symbols[self.symbol]
+        """Return its value when the expression is evaluated."""
+        return LEAVES[self.kind].value(now, self.content)
 
-
-@dataclass(frozen=True, slots=True)
-class SlotValue:
-    """The value of a slot when the expression is evaluated, by its id."""
-
-    slot: SlotId
-
-    def value(self, now: Values) -> int:
-        """Return the value of the slot."""
-        return now.slots[self.slot]
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """The issue number or the key of a task that a policy places."""
-
-    input: Literal["task", "key"]
-
-    def value(self, now: Values) -> int:
-        """Return the issue number or the key."""
-        return now.task if self.input == "task" else now.key
+    @property
+    def own_form(self) -> Mapping[str, Any]:
+        """Its form in a package, which names its kind."""
+        return {self.kind: self.content}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +69,34 @@ class Operation:
             raise RunError("DIVISION_BY_ZERO", f"{a} is divided by zero") from None
 
 
-Expression: TypeAlias = Annotated[
-    Constant | SymbolValue | SlotValue | Input | Operation,
-    lambda reader, value, path: read_expression(reader, value, path),
-]
-VALUES: Mapping[str, type[Any]] = {"constant": Constant, "symbol": SymbolValue, "slot": SlotValue, "input": Input}
+Expression: TypeAlias = Annotated[Leaf | Operation, lambda reader, value, path: read_expression(reader, value, path)]
+
+
+class LeafKind(NamedTuple):
+    """A kind of leaf: the reader of its content, and its value."""
+
+    read: Read
+    value: Callable[[Values, Any], int]
+
+
+LEAVES: Mapping[str, LeafKind] = {
+    "constant": LeafKind(plain(whole, least=0, most=U64), lambda now, constant: constant),
+    "symbol": LeafKind(reference("symbol"), lambda now, symbol: now.symbols[symbol]),
+    "slot": LeafKind(reference("slot"), lambda now, slot: now.slots[slot]),
+    "input": LeafKind(plain(member, allowed=("task", "key")), lambda now, name: getattr(now, name)),
+}
 
 
 def read_expression(reader: Reader, value: Any, path: str) -> Expression:
     """One expression. Raises `ProgramRefused`."""
     if reader.depth > 2 * DEEPEST:
         raise ProgramRefused(path, f"is nested deeper than {DEEPEST}")
-    if isinstance(value, dict) and len(value) == 1 and (kind := VALUES.get(*value)) is not None:
-        if kind is Input and not reader.of_policy:
+    if isinstance(value, dict) and len(value) == 1 and (kind := next(iter(value))) in LEAVES:
+        if kind == "input" and not reader.of_policy:
             raise ProgramRefused(path, "is an input, which the expressions of a dispatch policy have alone")
-        if kind is SlotValue and reader.of_policy:
+        if kind == "slot" and reader.of_policy:
             raise ProgramRefused(path, "reads a slot, which belongs to processes")
-        leaf: Expression = reader.record(kind, value, path)
-        return leaf
+        return Leaf(kind, LEAVES[kind].read(reader, value[kind], f"{path}/{kind}"))
     if not isinstance(value, dict) or set(value) != {"op", "operands"}:
         raise ProgramRefused(path, "is no expression: a constant, a symbol, a slot, or an op with operands")
     op = member(value["op"], f"{path}/op", tuple(ARITY))

@@ -39,12 +39,12 @@ def dropped(self: Any, process: Any, channel: int, value: Any) -> bool:
 
 def counted_by_kernel(self: Any, process: Any, site: Any, key: int, scalars: Any) -> Any:
     """A policy has the number of the task among those of its kernel."""
-    place, before = self._place, sum(observation[:2] == ["task", site.kernel] for observation in self.observed)
-    self._place = lambda number, key: place(before, key)
+    place, before = self.place, sum(event[:2] == ["task", site.kernel] for event in self.events)
+    self.place = lambda number, key: place(before, key)
     try:
         return ISSUE(self, process, site, key, scalars)
     finally:
-        self._place = place
+        self.place = place
 
 
 READINGS = [

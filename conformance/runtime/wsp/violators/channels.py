@@ -6,7 +6,7 @@ from tessera_conformance.strength import replaced
 from tessera_reference.wsp.errors import ProgramRefused
 from tessera_reference.wsp.machine import CLOSED, Machine
 from tessera_reference.wsp.package import Channel
-from tessera_reference.wsp.statements import Constant
+from tessera_reference.wsp.statements import Leaf
 
 from ....ir.violators.changes import around, breaks, changed, wrapped
 from .changes import RunsLatest, defaulting
@@ -27,7 +27,7 @@ def made(**other):
 
 @breaks("WSP-02.2-10", "has room for another token when one has become visible", "wsp.machine.ChannelState.send")
 def visible_is_gone(usual, self, party, value):
-    capacity, now = self.capacity, self.agenda.now
+    capacity, now = self.capacity, self.machine.now
     self.capacity += sum(due <= now for due, _ in self.tokens) if self.latency and capacity else 0
     try:
         return usual(self, party, value)
@@ -65,7 +65,7 @@ def few_expressions(usual, reader, value, path):
 
 
 def tensors_too(usual, reader, value, path):
-    return Constant(0) if isinstance(value, dict) and set(value) == {"tensor"} else usual(reader, value, path)
+    return Leaf("constant", 0) if isinstance(value, dict) and set(value) == {"tensor"} else usual(reader, value, path)
 
 
 CHANNELS = [

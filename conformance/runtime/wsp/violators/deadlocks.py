@@ -1,9 +1,8 @@
 """Deadlocks missed or wrongly reported, reports that omit facts, scopes that hold nothing (WSP 3.3 and 3.4.3)."""
 
-from tessera_reference.wsp.machine import ScopeState
 from tessera_reference.wsp.statements import Scope, Wait
 
-from ....ir.violators.changes import breaks, instead
+from ....ir.violators.changes import breaks
 from .answers import RESULTS, answered, with_report
 
 
@@ -103,12 +102,14 @@ def held_for_good(usual, self, process):
 def with_outer(usual, self, process):
     usual(self, process)
     for outer in process.scopes:
-        self.machine.resources.free(outer.held)
+        self.resources.free(outer.held)
         outer.held.clear()
 
 
-three_levels = instead("WSP-03.4.3-01", "", "scopes hold on three levels", "wsp.run.Processes.begin_scope",
-    lambda self, process: ScopeState(open=len(process.scopes) < 3))  # fmt: skip
+@breaks("WSP-03.4.3-01", "scopes hold on three levels", "wsp.machine.Machine._free")
+def three_levels(usual, self, task):
+    task.scope = None if task.scope in task.process.scopes[3:] else task.scope
+    usual(self, task)
 
 
 VIOLATORS = [

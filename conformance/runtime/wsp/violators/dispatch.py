@@ -7,21 +7,19 @@ from tessera_conformance.strength import Violation
 from tessera_conformance.strength.violation import substituted
 from tessera_conformance.transports.locate import DirectTransport
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.policies import affinity, hash, round_robin
 
 from ....ir.violators.changes import around, breaks, wrapped
 from .logical_time import telling
 
 
-def placing(clause, name, description, module, worker):
+def placing(clause, name, description, policy, worker):
     """Return a violation whose policy computes another worker from issue number, key and number of workers."""
 
-    def placement(usual, policy_id, parameters, symbols):
-        if policy_id != module.ID:
-            return usual(policy_id, parameters, symbols)
-        return lambda issue, key: worker(issue, key, parameters["workers"])
+    def place(usual, self, number, key):
+        placed_so = self.package.schedule.policy.id == policy
+        return worker(number, key, len(self.workers)) if placed_so else usual(self, number, key)
 
-    return wrapped(clause, name, description, "wsp.policies.placement", placement)
+    return wrapped(clause, name, description, "wsp.machine.Machine.place", place)
 
 
 class SaltedOnce(ReferenceAdapter):
@@ -36,14 +34,13 @@ STARTS = count(1)
 SALT = [0]
 
 
-def salted_once(usual, id, parameters, symbols):
-    usual = usual(id, parameters, symbols)
-    return lambda issue, key: usual(issue, key ^ SALT[0] if id in (hash.ID, affinity.ID) else key)
+def salted_once(usual, self, number, key):
+    return usual(self, number, key ^ SALT[0] if self.package.schedule.policy.id in ("hash", "affinity") else key)
 
 
 @contextmanager
 def started_anew():
-    with substituted(SaltedOnce, [("wsp.policies.placement", around(salted_once))]):
+    with substituted(SaltedOnce, [("wsp.machine.Machine.place", around(salted_once))]):
         yield DirectTransport(SaltedOnce, "salted_once")
 
 
@@ -57,8 +54,8 @@ def two_on_the_third(usual, self, task):
 DISPATCH = [
     telling("WSP-03.1-01", "tells_another_worker", "tells another worker than the one that executes",
         lambda found: {"assignments": [index % len(found["workers"]) for index in range(len(found["assignments"]))]}),
-    placing("WSP-03.1-02", "past_256", "leaves one worker out after 256 tasks", round_robin,
+    placing("WSP-03.1-02", "past_256", "leaves one worker out after 256 tasks", "round_robin",
         lambda i, key, n: (i if i < 256 else i + 1) % n),
-    placing("WSP-03.1-03", "hash_to_the_first", "places all tasks on the first worker", hash, lambda i, key, n: 0),
+    placing("WSP-03.1-03", "hash_to_the_first", "places all tasks on the first worker", "hash", lambda i, key, n: 0),
     Violation("salted_once", "WSP-03.1-03", "places keys otherwise in each process", started_anew),
 ]  # fmt: skip

@@ -1,8 +1,9 @@
 """Times that are summed, shared, lost or moved by a seed (PTO-WSP v10, 1.2 and 2.4)."""
 
+from tessera_reference.wsp.machine import PROCESS_GOES_ON
 from tessera_reference.wsp.package import Channel
 
-from ....ir.violators.changes import around, breaks, changed, wrapped
+from ....ir.violators.changes import breaks, changed, wrapped
 from .changes import defaulting
 from .channels import made
 
@@ -17,32 +18,30 @@ def telling(clause, name, description, other):
     return wrapped(clause, name, description, "wsp.machine.Machine.statistics", statistics)
 
 
-def late_at_times(usual, self, seed=None):
-    usual(self, seed)
-    self.late = seed is not None and seed % 64 == 63
+@breaks("WSP-02.4-05", "has another makespan under one seed of 64", "wsp.machine.Machine.after")
+def late_at_times(usual, self, cycles, kind, number):
+    usual(self, cycles + ((self._inputs.get("seed") or 0) % 64 == 63), kind, number)
 
 
-@breaks("WSP-01.2-05", "reports the cycles of the first run of a kernel", "wsp.machine.Machine.count_kernel")
-def reported_once(usual, self, site):
+@breaks("WSP-01.2-05", "reports the cycles of the first run of a kernel", "wsp.machine.Machine.apply")
+def reported_once(usual, self, site, scalars):
     before = self.kernel_cycles[site.kernel]
-    usual(self, site)
+    usual(self, site, scalars)
     self.kernel_cycles[site.kernel] = before or site.cycles
 
 
-@breaks("WSP-01.2-02", "reports no cycles of kernels", "wsp.machine.Machine.count_kernel")
-def unreported(usual, self, site):
-    usual(self, site)
+@breaks("WSP-01.2-02", "reports no cycles of kernels", "wsp.machine.Machine.apply")
+def unreported(usual, self, site, scalars):
+    usual(self, site, scalars)
     self.kernel_cycles[site.kernel] -= site.cycles
 
 
 TIME = [
     telling("WSP-01.2-01", "sum_of_processes", "gives the sum of the times of processes",
         lambda found: {"total_cycles": sum(found["processes"].values())}),
-    changed("WSP-02.4-05", "late_at_times", "has another makespan under one seed of 64",
-        ("wsp.machine.Agenda.__init__", around(late_at_times)), ("wsp.machine.Agenda.after",
-        around(lambda usual, self, cycles, kind, number: usual(self, cycles + self.late, kind, number)))),
     wrapped("WSP-02.4-02", "kernels_take_no_time", "adds no cycles to the time of a process",
-        "wsp.run.Processes.elapse", lambda usual, self, process, cycles: usual(self, process, 0)),
+        "wsp.machine.Machine.after", lambda usual, self, cycles, kind, number:
+        usual(self, 0 if kind == PROCESS_GOES_ON else cycles, kind, number)),
     changed("WSP-02.4-02", "without_elements", "adds the fixed cycles of a kernel alone",
         ("wsp.kernels.Cycles.of", lambda self, counts: self.fixed)),
     changed("WSP-02.4-02", "without_fixed", "adds the cycles for elements alone",

@@ -7,7 +7,8 @@ from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp import run, statements
 from tessera_reference.wsp.errors import RunError
 from tessera_reference.wsp.forms import U64
-from tessera_reference.wsp.statements import BINARY, Constant, Operation
+from tessera_reference.wsp.machine import PROCESS_GOES_ON
+from tessera_reference.wsp.statements import BINARY, LEAVES, Leaf, Operation
 
 from ....ir.violators.changes import breaks, changed, wrapped
 from .changes import RunsLatest
@@ -33,12 +34,13 @@ def both_sides(usual, self, now):
     return usual(self, now)
 
 
-@breaks("WSP-04.1-03", "keeps symbols of the run before", "wsp.run._symbols")
-def symbols_left_over(usual, package, given):
+@breaks("WSP-04.1-03", "keeps symbols of the run before", "wsp.machine.checked")
+def symbols_left_over(usual, package, inputs):
+    given = inputs["symbols"]
     known = {symbol.name: symbol.width for symbol in package.symbols}
     kept = {name: value for name, value in PREVIOUS.items() if name in known and value < 1 << known[name]}
     PREVIOUS.update(given)
-    return usual(package, kept | dict(given))
+    return usual(package, {**inputs, "symbols": kept | dict(given)})
 
 
 def loading(name, description, other):
@@ -62,7 +64,7 @@ def narrow(value, place):
 @breaks("WSP-04.1-02", "counts turns in 8 bits", "wsp.run.Processes.body")
 def turns_of_a_byte(usual, self, process, body, outer):
     def cut(statement):
-        return replace(statement, count=Operation("and", (statement.count, Constant(255))))
+        return replace(statement, count=Operation("and", (statement.count, Leaf("constant", 255))))
 
     cut_body = tuple(cut(statement) if isinstance(statement, statements.Repeat) else statement for statement in body)
     yield from usual(self, process, cut_body, outer)
@@ -79,7 +81,8 @@ def at_first_here(self, place, evaluate):
 @breaks("WSP-04.1-04", "reads the operands of a kernel when it ends", "wsp.run.Processes.run")
 def late_run(usual, self, process, site):
     yield from self.await_tensors(process, site.reads, site.writes)
-    yield from self.elapse(process, site.cycles)
+    self.after(site.cycles, PROCESS_GOES_ON, process.index)
+    yield
     yield from usual(self, process, replace(site, cycles=0))
 
 
@@ -87,33 +90,41 @@ def issued_late(clause, name, description, attempt):
     """Return a violation that issues a task with the operands, or the key, of the last attempt."""
 
     def task(usual, self, process, statement):
-        issue = self.machine.issue
-        self.machine.issue = lambda *given: issue(*attempt(self, statement, *given))
+        issue = self.issue
+        self.issue = lambda *given: issue(*attempt(self, statement, *given))
         try:
             for _ in usual(self, process, statement):
-                self.machine.issue = issue
+                self.issue = issue
                 yield
-                self.machine.issue = lambda *given: issue(*attempt(self, statement, *given))
+                self.issue = lambda *given: issue(*attempt(self, statement, *given))
         finally:
-            self.machine.issue = issue
+            self.issue = issue
 
     return wrapped(clause, name, description, "wsp.run.Processes.task", task)
 
 
 @breaks("WSP-04.2-01", "waits for tasks of all processes", "wsp.run.Processes.await_tasks")
 def wait_for_all(usual, self, process, tasks):
-    every = list(self.machine.tasks.values())
+    every = list(self.tasks.values())
     return usual(self, process, every if isinstance(tasks, list) else tasks)
 
 
-@breaks("WSP-04.2-03", "keeps the first decision of a cond", "wsp.run.Processes.decide")
-def decided_once(usual, self, when):
-    return bool(at_first_here(self, when, lambda: usual(self, when)))
+def deciding(clause, name, description, other):
+    """Return a violation whose conds decide by the value of another expression."""
+
+    def decide(usual, self, process, body, outer):
+        def cond(statement):
+            is_cond = isinstance(statement, statements.Cond)
+            return replace(statement, when=other(self, statement.when)) if is_cond else statement
+
+        return usual(self, process, map(cond, body), outer)
+
+    return wrapped(clause, name, description, "wsp.run.Processes.body", decide)
 
 
-@breaks("WSP-04.2-07", "places by the first key of a statement", "wsp.run.Processes.key")
-def first_key(usual, self, task):
-    return int(at_first_here(self, task, lambda: usual(self, task)))
+@breaks("WSP-04.2-07", "places by the first key of a statement", "wsp.machine.Machine.issue")
+def first_key(usual, self, process, site, key, scalars):
+    return usual(self, process, site, at_first_here(self, site, lambda: key), scalars)
 
 
 @violates("WSP-04.2-04", "keeps the tensors of the first run of a package")
@@ -145,11 +156,13 @@ VIOLATORS = [
     operator("signed_shift", "shifts the sign in", "shr", lambda a, b: (signed(a) >> (b & 63)) & U64),
     operator("divides_by_zero", "gives 0 for a division by zero", "div", lambda a, b: a // b if b else 0),
     changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles",
-        ("wsp.statements.Constant.value", lambda self, now: int(float(self.constant)) & U64)),
+        ("wsp.statements.LEAVES", LEAVES | {"constant": LEAVES["constant"]._replace(
+            value=lambda now, constant: int(float(constant)) & U64)})),
     issued_late("WSP-04.1-04", "late_task", "reads operands at each attempt to issue",
         lambda self, statement, process, site, key, scalars: (process, site, key, [*map(self.value, site.scalars)])),
     issued_late("WSP-04.2-07", "late_key", "reads the key at each attempt to issue",
-        lambda self, statement, process, site, key, scalars: (process, site, self.key(statement), scalars)),
+        lambda self, statement, process, site, key, scalars:
+        (process, site, key if statement.key is None else self.value(statement.key), scalars)),
     wrapped("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", "wsp.run.Processes.value",
         lambda usual, self, expression: int(at_first_here(self, expression, lambda: usual(self, expression)))),
     wrapped("WSP-04.2-01", "loads_at_once", "loads before the tasks that write are complete",
@@ -165,8 +178,10 @@ VIOLATORS = [
         lambda value, place: AS_U64(value, place) if isinstance(value, float) else int(float(value)) & U64),
     wrapped("WSP-04.2-02", "element_of_a_word", "numbers elements in 32 bits", "wsp.run.Processes.load",
         lambda usual, self, slot, tensor, element: usual(self, slot, tensor, element & 0xFFFFFFFF)),
-    changed("WSP-04.2-03", "low_bits", "looks at 32 bits of a condition",
-        ("wsp.run.Processes.decide", lambda self, when: bool(self.value(when) & 0xFFFFFFFF))),
+    deciding("WSP-04.2-03", "decided_once", "keeps the first decision of a cond",
+        lambda self, when: Leaf("constant", at_first_here(self, when, lambda: self.value(when)))),
+    deciding("WSP-04.2-03", "low_bits", "looks at 32 bits of a condition",
+        lambda self, when: Operation("and", (when, Leaf("constant", 0xFFFFFFFF)))),
     wrapped("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value", "wsp.statements.read_expression",
         tensors_too),
 ]  # fmt: skip

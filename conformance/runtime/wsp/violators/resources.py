@@ -47,7 +47,7 @@ def tasks_dropped(usual, *given):
 @breaks("WSP-03.4.1-02", "one of the stalled processes resumes at an instant", "wsp.machine.Machine.freed")
 def resumes_one(usual, self):
     stalled = [process for process in self.processes if process.waiting and process.waiting.reason in RESOURCE_OF]
-    first = self.__dict__.setdefault("resumed", {}).setdefault(self.agenda.now, stalled[0] if stalled else None)
+    first = self.__dict__.setdefault("resumed", {}).setdefault(self.now, stalled[0] if stalled else None)
     if first in stalled:
         first.runnable = True
 
@@ -104,7 +104,7 @@ def renamed(reason, clause):
     return with_statistics(clause, f"renamed_{reason.lower()}", f"{reason} has another name", rename)
 
 
-@breaks("WSP-03.4.2-03", "a wait to signal is too long", "wsp.machine.Machine._release")
+@breaks("WSP-03.4.2-03", "a wait to signal is too long", "wsp.machine.Machine.release")
 def signals_from_0(usual, self, party):
     kind, number = party
     if kind == TASK and (waiting := self.tasks[number].waiting):

@@ -56,10 +56,9 @@ def no_window(usual, self, amounts, worker):
     return usual(self, amounts, worker)
 
 
-@breaks("WSP-01.3-02", "policies have no effect", "wsp.machine.Machine.issue")
-def no_policy(usual, self, *task):
-    self._place = lambda number, key: 0
-    return usual(self, *task)
+@breaks("WSP-01.3-02", "policies have no effect", "wsp.machine.Machine.place")
+def no_policy(usual, self, number, key):
+    return 0
 
 
 def directives_of(given):
@@ -92,16 +91,16 @@ def each_time(usual, self, **arguments):
 
 
 @breaks("WSP-01.3-05", "directives are known by prefix", "wsp.targets.Target.state")
-def by_prefix(usual, self, directive):
-    for name, state in self.directives.items():
+def by_prefix(usual, self, directive, table="directives"):
+    for name, state in getattr(self, table).items():
         if directive.lower().startswith(name.lower()) or name.startswith(directive):
             return state
     return "unsupported"
 
 
 @breaks("WSP-01.3-05", "other modes are accepted", "wsp.targets.Target.state")
-def modes_accepted(usual, self, directive):
-    state = usual(self, directive)
+def modes_accepted(usual, self, directive, *table):
+    state = usual(self, directive, *table)
     return "recorded" if state == "unsupported" and directive.startswith("task_window") else state
 
 

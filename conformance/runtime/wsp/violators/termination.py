@@ -2,6 +2,7 @@
 
 from heapq import heappop
 
+from tessera_reference.wsp.errors import RunError
 from tessera_reference.wsp.machine import CLOSED
 
 from ....ir.violators.changes import breaks, changed
@@ -37,7 +38,7 @@ def before_signals(usual, self, process, channel):
 @breaks("WSP-02.3-02", "signals closed channels of a task that signals an open one too", "wsp.run.Processes.task")
 def signals_if_any_is_open(usual, self, process, task):
     closed = process.closed
-    if not closed.issuperset(self.machine.package.site(task).signals):
+    if not closed.issuperset(self.package.site(task).signals):
         process.closed = set()
     yield from usual(self, process, task)
     process.closed = closed
@@ -54,12 +55,20 @@ def closed_at_once(usual, self):
 def one_is_told(usual, self):
     self.seen_closed = True
     if self.takers:
-        self.deliver(heappop(self.takers)[1:], CLOSED)
+        self.machine.deliver(heappop(self.takers)[1:], CLOSED)
+
+
+@breaks("WSP-02.3-03", "goes on after a receive from a closed channel", "wsp.run.Processes.body")
+def receives_nothing(usual, self, process, body, outer):
+    for statement in body:
+        try:
+            yield from usual(self, process, (statement,), outer)
+        except RunError as error:
+            if error.code != "RECEIVE_AFTER_CLOSE":
+                raise
 
 
 TERMINATION = [
     changed("WSP-02.3-03", "ends_the_process", "ends the process of a consumer with it", (
         "wsp.run.Processes.body", ends_the_process), ("wsp.run.Processes.whole", until_it_ends)),
-    changed("WSP-02.3-03", "receives_nothing", "goes on after a receive from a closed channel",
-        ("wsp.run.Processes.refuse_end", lambda self, channel: None)),
 ]  # fmt: skip

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ..statements import Expression, Input, Operation
-
-ID = "affinity"
-PARAMETERS = {"workers": "number"}
+from ..statements import Expression, Leaf, Operation
 
 
-def worker(parameters: Mapping[str, Expression]) -> Expression:
+def worker(workers: Expression) -> Expression:
     """Return the key modulo the workers."""
-    return Operation("mod", (Input("key"), parameters["workers"]))
+    return Operation("mod", (Leaf("input", "key"), workers))

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..statements import Expression
 
-ID = "expression"
-PARAMETERS = {"workers": "number", "worker": "expression"}
 
-
-def worker(parameters: Mapping[str, Expression]) -> Expression:
+def worker(workers: Expression, worker: Expression) -> Expression:
     """Return the expression of the user."""
-    return parameters["worker"]
+    return worker

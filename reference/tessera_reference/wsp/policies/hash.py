@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from ..statements import Expression, Leaf, Operation
 
-from ..statements import Constant, Expression, Input, Operation
-
-ID = "hash"
-PARAMETERS = {"workers": "number"}
 OFFSET, PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
-def worker(parameters: Mapping[str, Expression]) -> Expression:
+def worker(workers: Expression) -> Expression:
     """Return the digest of the key modulo the workers."""
-    return Operation("mod", (fnv1a(Input("key")), parameters["workers"]))
+    return Operation("mod", (fnv1a(Leaf("input", "key")), workers))
 
 
 def fnv1a(key: Expression) -> Expression:
     """Return FNV-1a over the 8 little-endian bytes of a key."""
-    digest: Expression = Constant(OFFSET)
+    digest: Expression = Leaf("constant", OFFSET)
     for place in range(8):
-        byte = Operation("and", (Operation("shr", (key, Constant(8 * place))), Constant(255)))
-        digest = Operation("mul", (Operation("xor", (digest, byte)), Constant(PRIME)))
+        byte = Operation("and", (Operation("shr", (key, Leaf("constant", 8 * place))), Leaf("constant", 255)))
+        digest = Operation("mul", (Operation("xor", (digest, byte)), Leaf("constant", PRIME)))
     return digest

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ..statements import Expression, Input, Operation
-
-ID = "round_robin"
-PARAMETERS = {"workers": "number"}
+from ..statements import Expression, Leaf, Operation
 
 
-def worker(parameters: Mapping[str, Expression]) -> Expression:
+def worker(workers: Expression) -> Expression:
     """Return the issue number modulo the workers."""
-    return Operation("mod", (Input("task"), parameters["workers"]))
+    return Operation("mod", (Leaf("input", "task"), workers))

@@ -38,8 +38,8 @@ typedef struct {
 /* A scope, and what it holds of complete tasks; `serial` counts from 1, and tells it from others. */
 typedef struct { u64 serial, held[READY_QUEUE]; } Scope;
 
-/* A body that is executed: the place of its next statement, and if that is a repeat that has begun, how far it is. */
-typedef struct { Body body; uint32_t next; bool repeats; u64 turn, count; } Frame;
+/* The progress of a repeat. */
+typedef struct { bool begun; u64 turn, count; } Loop;
 
 struct Process {
     const ProcessInfo *info;
@@ -52,8 +52,9 @@ struct Process {
     u64 token;
     u64 *operands; /* the key of a task, then the scalars of a call */
     u64 awaited;
-    Vector frames, scopes;
-    const char *path; /* of the statement, and how far it has come: 0 where it begins */
+    Vector scopes;
+    Loop *loops; /* by statement */
+    const Statement *at; /* and how far it has come: 0 where it begins */
     int phase;
     u64 *signalling;
     bool *closed;
@@ -235,24 +236,28 @@ static void wsp_count_step(Machine *m) {
     m->steps++;
 }
 
-/* Print a piece of JSON, in whose format a ' stands for a ", after a comma where it follows a member or an element. */
+/* Print a piece of JSON, after a comma where it follows a member or an element. In its format a ' stands for a ", a # for
+ * the next number, which is a u64, and a $ for the next text. */
 static void wsp_print(const char *format, ...) {
     static bool follows;
-    char text[200];
-    size_t length = 0;
-    do text[length] = format[length] == '\'' ? '"' : format[length];
-    while (format[length++] != 0);
-    if (follows && *format != ']' && *format != '}') putchar(',');
     va_list values;
     va_start(values, format);
-    vprintf(text, values);
+    if (follows && *format != ']' && *format != '}') putchar(',');
+    for (const char *at = format; *at != 0; at++) {
+        follows = strchr("[{\n", *at) == NULL;
+        switch (*at) {
+        case '#': printf("%" PRIu64, va_arg(values, u64)); break;
+        case '$': printf("%s", va_arg(values, const char *)); break;
+        case '\'': putchar('"'); break;
+        default: putchar(*at);
+        }
+    }
     va_end(values);
-    follows = strchr("[{\n", text[length - 2]) == NULL;
 }
 
 /* Print an arrival, a kernel or a task as it happens, where somebody asked for it. */
 static void wsp_observe(Machine *m, const char *kind, u64 a, u64 b, u64 c) {
-    if (m->observed) wsp_print("['%s',%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", kind, a, b, c);
+    if (m->observed) wsp_print("['$',#,#,#]", kind, a, b, c);
 }
 
 /* The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing. */
@@ -478,7 +483,7 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     Task *task = new_task(m);
     *task = (Task){
         .before = m->tasks.before, .after = &m->tasks, .number = number, .site = site,
-        .statement = p->path, .process = p, .worker = worker,
+        .statement = p->at->path, .process = p, .worker = worker,
         .scope_serial = depth > 0 ? ((Scope *)p->scopes.items)[depth - 1].serial : 0,
         .missing = nodes + site->waits.count + 1, .waiting = {.reason = NOT_WAITING},
         .dependents = task->dependents, .watchers = task->watchers, .scalars = task->scalars,

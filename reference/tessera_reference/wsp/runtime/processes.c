@@ -172,15 +172,6 @@ static u64 as_u64(Machine *m, const Elements *e, u64 place) {
 
 /* The statements of a process. One that waits is executed again when it need not wait any more; `phase` is how far it is. */
 
-static Frame *innermost(const Process *p) { return (Frame *)p->frames.items + p->frames.count - 1; }
-
-/* The process goes on with a body. */
-static bool wsp_enter(Machine *m, Process *p, Body body) {
-    *(Frame *)wsp_add(m, &p->frames, sizeof(Frame)) = (Frame){.body = body};
-    p->phase = 0;
-    return true;
-}
-
 static bool send(Machine *m, Process *p, const Statement *s) {
     Channel *c = &m->channels[s->channel];
     if (p->phase++ > 0) return true;
@@ -296,67 +287,51 @@ static void end_scope(Machine *m, Process *p) {
 }
 
 /* True if a repeat has another turn. */
-static bool turn(Machine *m, const Statement *s, Frame *frame) {
-    if (!frame->repeats) {
-        frame->count = wsp_value(m, s->count);
-        frame->turn = 0;
-    }
-    frame->repeats = frame->turn < frame->count;
-    if (!frame->repeats) return false;
+static bool turn(Machine *m, const Statement *s, Loop *loop) {
+    if (!loop->begun) *loop = (Loop){.count = wsp_value(m, s->count)};
+    loop->begun = loop->turn < loop->count;
+    if (!loop->begun) return false;
     wsp_count_step(m);
-    if (s->index != NONE) m->slots[s->index] = frame->turn;
-    frame->turn++;
+    if (s->index != NONE) m->slots[s->index] = loop->turn;
+    loop->turn++;
     return true;
 }
 
-/* A body has ended: a scope or cond with it, while loops are executed again; the last one closes what the process
- * produces. */
-static bool leave(Machine *m, Process *p) {
-    if (--p->frames.count == 0) {
-        p->path = "end";
-        for EACH_OF(channel, p->info->produces) wsp_close_channel(m, p, *channel);
-        p->done = true;
-        return false;
-    }
-    Frame *frame = innermost(p);
-    StatementKind around = frame->body.statements[frame->next].kind;
-    if (around == SCOPE) end_scope(m, p);
-    if (around == SCOPE || around == COND) frame->next++;
-    return true;
+/* Close what the process produces. */
+static void end(Machine *m, Process *p) {
+    for EACH_OF(channel, p->info->produces) wsp_close_channel(m, p, *channel);
+    p->done = true;
 }
 
-/* Execute a statement, or leave a body. True if the process goes on. */
+/* Execute a statement. True if the process goes on. */
 static bool wsp_execute(Machine *m, Process *p) {
-    Frame *frame = innermost(p);
-    if (frame->next == frame->body.statements_count) return leave(m, p);
-    const Statement *s = &frame->body.statements[frame->next];
-    bool done = true;
-    int taken;
-    p->path = s->path;
-    if (p->phase == 0 && !frame->repeats) wsp_count_step(m);
+    const Statement *s = p->at;
+    Loop *loop = &p->loops[s - p->info->statements];
+    bool done = true, jumps = false;
+    if (p->phase == 0 && s->kind < END_SCOPE && !loop->begun) wsp_count_step(m);
     switch (s->kind) {
     case RUN: done = run_kernel(m, p, s); break;
     case TASK: done = task(m, p, s); break;
     case SEND: done = send(m, p, s); break;
     case RECEIVE: done = receive(m, p, s); break;
     case CONSUME:
-        taken = take(m, p, s);
-        if (taken == TOKEN) return wsp_enter(m, p, s->body);
-        done = taken == CLOSED;
+        done = take(m, p, s) != NOTHING;
+        jumps = p->delivered == CLOSED;
         break;
     case CLOSE: wsp_close_channel(m, p, s->channel); break;
     case SCOPE:
         if (!*p->without_scopes) *(Scope *)wsp_add(m, &p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
-        return wsp_enter(m, p, s->body);
-    case COND: return wsp_enter(m, p, wsp_value(m, s->when) != 0 ? s->then : s->otherwise);
-    case REPEAT:
-        if (turn(m, s, frame)) return wsp_enter(m, p, s->body);
         break;
+    case END_SCOPE: end_scope(m, p); break;
+    case COND: jumps = wsp_value(m, s->when) == 0; break;
+    case REPEAT: jumps = !turn(m, s, loop); break;
     case LOAD: done = load(m, p, s); break;
     case WAIT: done = await_own(m, p); break;
+    case JUMP: jumps = true; break;
+    case END: end(m, p); return false;
     }
     if (!done) return false;
     p->phase = 0;
-    frame->next++;
+    p->at += jumps ? s->jump : 1;
     return true;
 }

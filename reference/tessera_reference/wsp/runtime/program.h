@@ -58,21 +58,23 @@ typedef struct {
     List tensors, reads, writes, waits, signals;
 } Site;
 
-/* A statement of a process: its kind, its path, and its members as `statements.py` names them. */
-typedef enum { RUN, TASK, SEND, RECEIVE, CONSUME, CLOSE, SCOPE, COND, REPEAT, LOAD, WAIT } StatementKind;
-typedef struct { TABLE(struct Statement, statements); } Body;
-typedef struct Statement {
+/* A statement of a process: its kind, its path, and its members as `statements.py` names them. The statements of a body
+ * follow theirs: after the body of a consume or repeat a JUMP leads back, after that of a scope stands END_SCOPE. */
+typedef enum {
+    RUN, TASK, SEND, RECEIVE, CONSUME, CLOSE, SCOPE, COND, REPEAT, LOAD, WAIT, END_SCOPE, JUMP, END
+} StatementKind;
+typedef struct {
     StatementKind kind;
     const char *path;
+    ptrdiff_t jump; /* to the statement after the body, or as JUMP says */
     const Site *site;
     const Expression *key, *value, *when, *count, *element;
     uint32_t channel, into, slot, tensor, index; /* the index may be NONE */
-    Body body, then, otherwise;
 } Statement;
 
 #define NONE UINT32_MAX
 
-typedef struct { const char *name; Body body; List produces; } ProcessInfo;
+typedef struct { const char *name; TABLE(Statement, statements); List produces; } ProcessInfo;
 
 /* The inputs are the symbols, then the sizes of resources, the capacities of channels, and for each process whether it is
  * executed without its scopes. `worker` is the expression of the dispatch policy. */

@@ -6,37 +6,18 @@ enum { COMPLETED, DEADLOCK, ERROR, RUNNING };
 /* The state of a run as one line of JSON: the members of schemas/wsp_result.schema.json but the report of a deadlock,
  * which `deadlock.py` makes from `waiting`. */
 
-#define NUMBER "%" PRIu64
-
 static u64 larger(u64 a, u64 b) { return a > b ? a : b; }
 
-static void print_number(const char *name, u64 value) { wsp_print("'%s':" NUMBER, name, value); }
-
-static void print_name(const char *member, const char *name) {
-    wsp_print(name == NULL ? "'%s':null" : "'%s':'%s'", member, name);
-}
-
-static void print_times(const Machine *m) {
-    const ProgramInfo *info = m->info;
-    u64 makespan = 0;
-    for EACH(p, info->processes_count) makespan = larger(makespan, m->processes[p].time);
-    for EACH(w, info->workers) makespan = larger(makespan, m->workers[w].time);
-    wsp_print("'total_cycles':" NUMBER ",'processes':{", makespan);
-    for EACH(p, info->processes_count) print_number(info->processes[p].name, m->processes[p].time);
-    wsp_print("},'workers':[");
-    for EACH(w, info->workers) wsp_print("{'busy':" NUMBER ",'tasks':" NUMBER "}", m->workers[w].busy, m->workers[w].tasks);
-    wsp_print("],'kernels':{");
-    for EACH(k, info->kernels_count)
-        wsp_print("'%s':{'runs':" NUMBER ",'cycles':" NUMBER "}", info->kernels[k].name, m->kernel_runs[k],
-                  m->kernel_cycles[k]);
+/* The first resources by name. */
+static void print_resources(const u64 *values, uint32_t count) {
+    for EACH(resource, count) wsp_print("'$':#", wsp_resource_names[resource], values[resource]);
     wsp_print("}");
 }
 
 /* A stall that lasts; its cycles up to now count. */
 static void print_current(Machine *m, const Waiting *waiting) {
     m->stall_cycles[waiting->reason] += m->now - waiting->since;
-    wsp_print("'reason':'%s','since':" NUMBER ",'for':'%s'}", wsp_reason_names[waiting->reason], waiting->since,
-              waiting->subject);
+    wsp_print("'reason':'$','since':#,'for':'$'}", wsp_reason_names[waiting->reason], waiting->since, waiting->subject);
 }
 
 static void print_stalls(Machine *m) {
@@ -44,103 +25,115 @@ static void print_stalls(Machine *m) {
     for EACH(process, m->info->processes_count) {
         const Process *p = &m->processes[process];
         if (p->waiting.reason >= STALL_REASONS) continue;
-        wsp_print("{'process':'%s'", p->info->name);
+        wsp_print("{'process':'$'", p->info->name);
         print_current(m, &p->waiting);
     }
     for EACH(w, m->info->workers) {
         const Task *task = m->workers[w].task;
         if (task == NULL || task->waiting.reason == NOT_WAITING) continue;
-        wsp_print("{'task':" NUMBER, task->number);
+        wsp_print("{'task':#", task->number);
         print_current(m, &task->waiting);
     }
     wsp_print("],'stalls':{");
     for EACH(reason, STALL_REASONS)
-        wsp_print("'%s':{'count':" NUMBER ",'cycles':" NUMBER "}", wsp_reason_names[reason], m->stall_count[reason],
+        wsp_print("'$':{'count':#,'cycles':#}", wsp_reason_names[reason], m->stall_count[reason],
                   m->stall_cycles[reason]);
     wsp_print("}");
 }
 
-/* The first resources by name, as a member or an element. */
-static void print_resources(const char *member, const u64 *values, uint32_t count) {
-    wsp_print(member == NULL ? "{" : "'%s':{", member);
-    for EACH(resource, count) print_number(wsp_resource_names[resource], values[resource]);
-    wsp_print("}");
+static void print_tensor(const TensorInfo *tensor, const uint8_t *bytes) {
+    wsp_print("'$':'", tensor->name);
+    for (u64 byte = 0; byte < tensor->bytes; byte++) {
+        putchar("0123456789abcdef"[bytes[byte] >> 4]);
+        putchar("0123456789abcdef"[bytes[byte] & 15]);
+    }
+    putchar('"');
 }
 
-static void print_values(Machine *m) {
+static void print_statistics(Machine *m) {
     const ProgramInfo *info = m->info;
+    u64 makespan = 0;
+    for EACH(p, info->processes_count) makespan = larger(makespan, m->processes[p].time);
+    for EACH(w, info->workers) makespan = larger(makespan, m->workers[w].time);
+    wsp_print("'total_cycles':#,'processes':{", makespan);
+    for EACH(p, info->processes_count) wsp_print("'$':#", info->processes[p].name, m->processes[p].time);
+    wsp_print("},'workers':[");
+    for EACH(w, info->workers) wsp_print("{'busy':#,'tasks':#}", m->workers[w].busy, m->workers[w].tasks);
+    wsp_print("],'kernels':{");
+    for EACH(k, info->kernels_count)
+        wsp_print("'$':{'runs':#,'cycles':#}", info->kernels[k].name, m->kernel_runs[k], m->kernel_cycles[k]);
+    wsp_print("}");
+    print_stalls(m);
     for EACH(w, info->workers) m->used[READY_QUEUE] = larger(m->used[READY_QUEUE], m->workers[w].places);
-    print_resources("used", m->used, RESOURCES);
-    print_resources("high_water", m->high_water, RESOURCES);
+    wsp_print("'used':{");
+    print_resources(m->used, RESOURCES);
+    wsp_print("'high_water':{");
+    print_resources(m->high_water, RESOURCES);
     wsp_print("'channels':{");
     for EACH(channel, info->channels_count) {
         const Channel *c = &m->channels[channel];
-        wsp_print("'%s':{'sent':" NUMBER ",'taken':" NUMBER ",'left':%zu}", c->info->name, c->sent, c->taken,
-                  c->tokens.count);
+        wsp_print("'$':{'sent':#,'taken':#,'left':#}", c->info->name, c->sent, c->taken, (u64)c->tokens.count);
     }
     wsp_print("},'slots':{");
-    for EACH(slot, info->slots_count) wsp_print("'%s':'" NUMBER "'", info->slots[slot], m->slots[slot]);
+    for EACH(slot, info->slots_count) wsp_print("'$':'#'", info->slots[slot], m->slots[slot]);
     wsp_print("},'tensors':{");
-    for EACH(tensor, info->tensors_count) {
-        wsp_print("'%s':'", info->tensors[tensor].name);
-        for (u64 byte = 0; byte < info->tensors[tensor].bytes; byte++) {
-            putchar("0123456789abcdef"[m->tensors[tensor][byte] >> 4]);
-            putchar("0123456789abcdef"[m->tensors[tensor][byte] & 15]);
-        }
-        putchar('"');
-    }
+    for EACH(tensor, info->tensors_count) print_tensor(&info->tensors[tensor], m->tensors[tensor]);
     wsp_print("},'assignments':[");
-    for EACH_IN(uint32_t, worker, m->assignments) wsp_print("%" PRIu32, *worker);
+    for EACH_IN(uint32_t, worker, m->assignments) wsp_print("#", (u64)*worker);
     wsp_print("]");
 }
 
 /* Who waits for whom. */
 
 static void print_process(const Machine *m, const Process *p) {
-    wsp_print("'%s':{'done':%s", p->info->name, p->done ? "true" : "false");
+    wsp_print(p->done ? "'$':{'done':true" : "'$':{'done':false", p->info->name);
     if (p->waiting.reason == NOT_WAITING)
         wsp_print("'waiting':null");
     else
-        wsp_print("'waiting':{'reason':'%s','for':'%s','statement':'%s'}",
-                  wsp_reason_names[p->waiting.reason], p->waiting.subject, p->path);
+        wsp_print("'waiting':{'reason':'$','for':'$','statement':'$'}", wsp_reason_names[p->waiting.reason],
+                  p->waiting.subject, p->at->path);
     wsp_print("'closed':[");
     for EACH(channel, m->info->channels_count)
-        if (p->closed[channel]) wsp_print("'%s'", m->info->channels[channel].name);
+        if (p->closed[channel]) wsp_print("'$'", m->info->channels[channel].name);
     wsp_print("],'scopes':[");
-    for EACH_IN(Scope, scope, p->scopes) print_resources(NULL, scope->held, READY_QUEUE);
+    for EACH_IN(Scope, scope, p->scopes) {
+        wsp_print("{");
+        print_resources(scope->held, READY_QUEUE);
+    }
     wsp_print("]}");
 }
 
 static void print_channel(const Channel *c) {
-    wsp_print("'%s':{'capacity':" NUMBER ",'tokens':%zu,'senders':%zu,'producers':%" PRIu32 ",'takers':%zu",
-              c->info->name, *c->capacity, c->tokens.count, c->senders.count, c->producers, c->takers.count);
-    wsp_print("'tasks':[");
+    wsp_print("'$':{'capacity':#,'tokens':#,'senders':#,'producers':#,'takers':#,'tasks':[", c->info->name, *c->capacity,
+              (u64)c->tokens.count, (u64)c->senders.count, (u64)c->producers, (u64)c->takers.count);
     for EACH_IN(Entry, taker, c->takers)
-        if (taker->kind == OF_TASK) wsp_print(NUMBER, taker->number);
+        if (taker->kind == OF_TASK) wsp_print("#", taker->number);
     wsp_print("]}");
 }
 
 static void print_task(const Machine *m, const Task *task) {
     u64 holds[RESOURCES] = {[READY_QUEUE] = task->worker->task != task};
     memcpy(holds, task->holds, sizeof task->holds);
-    wsp_print("{'task':" NUMBER ",'process':'%s','statement':'%s','worker':%" PRIu32, task->number,
-              task->process->info->name, task->statement, task->worker->index);
-    print_name("full", task->waiting.reason == NOT_WAITING ? NULL : task->waiting.subject);
-    print_resources("holds", holds, RESOURCES);
+    wsp_print("{'task':#,'process':'$','statement':'$','worker':#", task->number, task->process->info->name,
+              task->statement, (u64)task->worker->index);
+    wsp_print(task->waiting.reason == NOT_WAITING ? "'full':null" : "'full':'$'", task->waiting.subject);
+    wsp_print("'holds':{");
+    print_resources(holds, RESOURCES);
     wsp_print("'signals':[");
-    for EACH_OF(signal, task->site->signals) wsp_print("'%s'", m->info->channels[*signal].name);
+    for EACH_OF(signal, task->site->signals) wsp_print("'$'", m->info->channels[*signal].name);
     wsp_print("],'dependents':[");
-    for EACH_IN(Task *, dependent, task->dependents) wsp_print(NUMBER, (*dependent)->number);
+    for EACH_IN(Task *, dependent, task->dependents) wsp_print("#", (*dependent)->number);
     wsp_print("],'watchers':[");
-    for EACH_IN(Process *, watcher, task->watchers) wsp_print("'%s'", (*watcher)->info->name);
+    for EACH_IN(Process *, watcher, task->watchers) wsp_print("'$'", (*watcher)->info->name);
     wsp_print("]}");
 }
 
 /* The task of an idle worker is -1. */
 static void print_waiting(const Machine *m) {
-    wsp_print("'waiting':{'time':" NUMBER, m->now);
-    print_name("spinning", m->spinning == NULL ? NULL : m->spinning->info->name);
-    print_resources("sizes", m->sizes, RESOURCES);
+    wsp_print("'waiting':{'time':#", m->now);
+    wsp_print(m->spinning == NULL ? "'spinning':null" : "'spinning':'$'", m->spinning ? m->spinning->info->name : "");
+    wsp_print("'sizes':{");
+    print_resources(m->sizes, RESOURCES);
     wsp_print("'processes':{");
     for EACH(process, m->info->processes_count) print_process(m, &m->processes[process]);
     wsp_print("},'channels':{");
@@ -148,7 +141,10 @@ static void print_waiting(const Machine *m) {
     wsp_print("},'tasks':[");
     for (const Task *task = m->tasks.after; task != &m->tasks; task = task->after) print_task(m, task);
     wsp_print("],'workers':[");
-    for EACH(w, m->info->workers) wsp_print("%" PRId64, m->workers[w].task ? (int64_t)m->workers[w].task->number : -1);
+    for EACH(w, m->info->workers) {
+        const Task *task = m->workers[w].task;
+        wsp_print(task == NULL ? "-1" : "#", task == NULL ? 0 : task->number);
+    }
     wsp_print("]}");
 }
 
@@ -156,14 +152,12 @@ static void print_waiting(const Machine *m) {
 static void wsp_print_result(Machine *m, int outcome) {
     static const char *const names[] = {"completed", "deadlock", "error", "running"};
     const Failure *failure = &m->failure;
-    wsp_print("'outcome':'%s','statistics':{", names[outcome]);
-    print_times(m);
-    print_stalls(m);
-    print_values(m);
-    wsp_print("},'steps':" NUMBER ",'progress':" NUMBER, m->steps, wsp_progress(m));
+    wsp_print("'outcome':'$','statistics':{", names[outcome]);
+    print_statistics(m);
+    wsp_print("},'steps':#,'progress':#", m->steps, wsp_progress(m));
     if (failure->code != NULL)
-        wsp_print("'error':{'code':'%s','process':'%s','statement':'%s','time':" NUMBER ",'message':'%s'}",
-                  failure->code, failure->process, failure->statement, m->now, failure->message);
+        wsp_print("'error':{'code':'$','process':'$','statement':'$','time':#,'message':'$'}", failure->code,
+                  failure->process, failure->statement, m->now, failure->message);
     if (outcome == DEADLOCK || outcome == RUNNING) print_waiting(m);
     wsp_print("}\n");
 }
@@ -182,7 +176,8 @@ static void prepare_processes(Machine *m) {
         p->operands = wsp_allocate(m, info->most_scalars + (size_t)1, sizeof(u64));
         p->signalling = wsp_allocate(m, info->channels_count, sizeof(u64));
         p->closed = wsp_allocate(m, info->channels_count, sizeof(bool));
-        wsp_enter(m, p, p->info->body);
+        p->loops = wsp_allocate(m, p->info->statements_count, sizeof(Loop));
+        p->at = p->info->statements;
         for EACH_OF(channel, p->info->produces) m->channels[*channel].producers++;
         p->runnable = true;
     }
@@ -265,7 +260,7 @@ static void blame(Machine *m) {
     if (p != NULL) p->time = m->now;
     if (m->failure.process == NULL) {
         m->failure.process = p != NULL ? p->info->name : "";
-        m->failure.statement = p != NULL ? p->path : "";
+        m->failure.statement = p != NULL ? p->at->path : "";
     }
 }
 

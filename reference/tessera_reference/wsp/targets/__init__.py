@@ -26,13 +26,10 @@ class Target:
     predicates: Mapping[str, str]
     architecture: Mapping[str, Any]
 
-    def state(self, directive: str) -> str:
-        """Return the state of a directive; `unsupported` if the matrix does not list it (AMB-WSP-29)."""
-        return self.directives.get(directive, "unsupported")
-
-    def state_of(self, table: str, feature: str) -> str:
-        """Return the state of a directive, or of a feature of the tables `csp` and `predicates`."""
-        return self.state(feature) if table == "directives" else getattr(self, table).get(feature, "unsupported")
+    def state(self, feature: str, table: str = "directives") -> str:
+        """Return the state of an entry of a table; `unsupported` if the matrix does not list it (AMB-WSP-29)."""
+        state: str = getattr(self, table).get(feature, "unsupported")
+        return state
 
 
 @cache
