@@ -23,19 +23,8 @@ from tessera_conformance.fuzz.tree import TOKEN, Chooser, render
 _TABLES = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
 
 
-class WrongText(NamedTuple):
-    """A mistake, its text, and the categories that may refuse it."""
-
-    what: str
-    text: str
-    categories: tuple[str, ...]
-
-
-MISTAKES, DECLARATIONS = (
-    [WrongText(what, entry["text"], tuple(entry["categories"])) for what, entry in _TABLES[table].items()]
-    for table in ("statements", "declarations")
-)
-"""Statements that are wrong in every place, and declarations that no module may hold."""
+MISTAKES, DECLARATIONS = (list(_TABLES[name].items()) for name in ("statements", "declarations"))
+"""Statements that are wrong in every place, and declarations that no module may hold: the mistake, text, categories."""
 
 FRAGMENTS: Sequence[Sequence[str]] = [_TABLES["fragments"][name] for name in ("numbers", "types", "statements")]
 """Texts that a mutation inserts between tokens."""
@@ -211,17 +200,17 @@ def _statement(tree: t.Program, chooser: Chooser) -> Broken:
         (what, categories, make, _), names = chooser.pick(named)
         statement = make(chooser, slot, chooser.pick(names))
     else:
-        what, text, categories = chooser.pick(MISTAKES)
-        statement = t.Raw(text)
+        what, wrong = chooser.pick(MISTAKES)
+        statement, categories = t.Raw(wrong["text"]), tuple(wrong["categories"])
     slot.block.insert(slot.place, statement)
     return what, render(tree), categories
 
 
 def _declaration(tree: t.Program, chooser: Chooser) -> Broken:
     """Append a wrong declaration to a module."""
-    what, text, categories = chooser.pick(DECLARATIONS)
-    tree[-1].declarations.append(t.Raw(text))
-    return what, render(tree), categories
+    what, wrong = chooser.pick(DECLARATIONS)
+    tree[-1].declarations.append(t.Raw(wrong["text"]))
+    return what, render(tree), tuple(wrong["categories"])
 
 
 def _token(tree: t.Program, chooser: Chooser) -> Broken:

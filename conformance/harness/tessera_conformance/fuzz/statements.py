@@ -37,8 +37,14 @@ DIRECTIVES = (
     ("pipeline", (("depth", "3"), ("double_buffer", "true"))),
     ("prefetch", (("scope", '"global"'), ("align", "32"))),
 )
-REDUCING = ("all_reduce",)
-OTHER_COLLECTIVES = ("all_gather", "broadcast", "reduce_scatter", "all_to_all")
+COLLECTIVES = {
+    "all_reduce": (False, False),
+    "all_gather": (False, True),
+    "broadcast": (False, False),
+    "reduce_scatter": (True, False),
+    "all_to_all": (True, True),
+}
+"""True where the operand, and where the result, has a share for each rank; the core has all_reduce alone."""
 DEEPEST = 2
 OPERATORS = (0, 1, 1, 2, 2, 3, 5)
 """Numbers of operators in a statement's expression; one of them is drawn."""
@@ -241,16 +247,13 @@ class Body(Expressions):
         first, *rest = self._shape()
         place = self.choose.below(len(mesh.axes))
         size, axis = mesh.extents[place], t.Attribute("axis", t.Var(mesh.axes[place]))
-        names = REDUCING if not self.around.has("mesh-collectives") else (*REDUCING, *OTHER_COLLECTIVES)
-        name = self.choose.pick(names)
-        kind = (
-            (t.Attribute("op", t.Literal(self.choose.pick(('"sum"', '"max"', '"min"')))),) if "reduce" in name else ()
-        )
-        factor_in, factor_out = {"reduce_scatter": (size, 1), "all_gather": (1, size), "all_to_all": (size, size)}.get(
-            name, (1, 1)
-        )
-        operand, type_ = (t.Type(self.dtypes[0], (first * times, *rest)) for times in (factor_in, factor_out))
-        call = t.Call(f"dist.{name}", (self.leaf(operand, False),), (axis, *kind))
+        name = self.choose.pick(list(COLLECTIVES) if self.around.has("mesh-collectives") else ["all_reduce"])
+        attributes = [axis]
+        if "reduce" in name:
+            attributes.append(t.Attribute("op", t.Literal(self.choose.pick(('"sum"', '"max"', '"min"')))))
+        factors = (size if has_shares else 1 for has_shares in COLLECTIVES[name])
+        operand, type_ = (t.Type(self.dtypes[0], (first * factor, *rest)) for factor in factors)
+        call = t.Call(f"dist.{name}", (self.leaf(operand, False),), tuple(attributes))
         self.around.communicates = True
         return [call] if self.choose.chance(4) else [self._declared(type_, call)]
 

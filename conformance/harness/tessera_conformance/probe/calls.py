@@ -248,11 +248,6 @@ def hello_of(session: Session) -> Hello:
     return hello
 
 
-def box_for(session: Session, subject: Subject) -> Box:
-    """Return the box of a subject at the level of the implementation. Raises `CannotProbe`: it does not start."""
-    return Box(session, subject, hello_of(session).level)
-
-
 def words_of(values: Sequence[Value], dtype: str) -> Words:
     """Return the codes of values in a dtype."""
     codes = {value: FORMATS[dtype].encode(value) for value in dict.fromkeys(values)}

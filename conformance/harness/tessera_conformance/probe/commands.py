@@ -21,8 +21,7 @@ from tessera_conformance.arithmetic.nodes import NodeArithmetic
 from tessera_conformance.cases import vectors_directory
 from tessera_conformance.oracle.trees import START, Tree, TreeError
 from tessera_conformance.probe.calls import DTYPES, OPERATIONS, Box, CannotProbe, Subject, hello_of, words_of
-from tessera_conformance.probe.node_arithmetic import MOST_RANKS, groups_of
-from tessera_conformance.probe.reveal import abbreviated, pattern
+from tessera_conformance.probe.reveal import MOST_RANKS, abbreviated, groups_of, pattern
 from tessera_conformance.probe.run import Finding, plain, probe
 from tessera_conformance.protocol import Returned, Unsupported, describe
 from tessera_conformance.reports.publish import write_text, write_toml

@@ -1,19 +1,29 @@
-"""The tree of a sum from its measured pairs, or the evidence against one, and the name of its order."""
+"""The tree of a sum from masks of pairs of its terms, or the evidence against one, and the name of its order."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations, groupby
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
+from tessera_conformance.check import values_of
+from tessera_conformance.oracle.exact import NAN, finite, float_format, is_zero
 from tessera_conformance.oracle.trees import FOLD, PAIRWISE, Tree
+from tessera_conformance.probe.calls import Box, CannotProbe, Terms, Words, word_type, words_of
 
 # Evidence that an order of summation is no fixed tree, with the inputs that prove it.
 
 
 Proof: TypeAlias = Literal["masks", "runs", "replay"]
+
+REPEATS = 4
+"""The number of times that the same terms are sent to see whether the result varies."""
 
 
 class NotATree(Exception):
@@ -33,6 +43,200 @@ class NotATree(Exception):
     def to_json(self) -> dict[str, Any]:
         """Return the evidence for the machine-readable finding."""
         return {"proof": self.proof, "pair": self.pair and list(self.pair), "reason": self.reason, **self.witness}
+
+
+def require_same(box: Box, terms: Terms, *, times: int, word: int | None = None) -> None:
+    """Send the same terms again, so many times; `word` is the known answer. Raises `NotATree`: the bits differ."""
+    word = box.word(*terms) if word is None else word
+    for _ in range(times):
+        again = box.word(*terms)
+        if not are_same(again, word, box.subject.result_dtype):
+            outcome = {"inputs": inputs_json(*terms), "first": word, "again": again}
+            raise NotATree("runs", None, "the same terms gave other bits on another run", outcome)
+
+
+def inputs_json(left: Words, right: Words | None) -> dict[str, Any]:
+    """Return terms as hexadecimal words."""
+    digits = left.dtype.itemsize * 2
+    named = {"terms": left} if right is None else {"left": left, "right": right}
+    return {name: [f"{int(word):0{digits}x}" for word in words] for name, words in named.items()}
+
+
+def hexadecimal(word: int, box: Box) -> str:
+    """Return the code of a result."""
+    return f"{word:0{float_format(box.subject.result_dtype).sign_bit.bit_length() // 4}x}"
+
+
+def are_same(one: int, other: int, dtype: str) -> bool:
+    """True if two codes are equal, or both NaN."""
+    decode = float_format(dtype).decode
+    return one == other or (decode(one) is NAN and decode(other) is NAN)
+
+
+# Masks: inputs whose sum measures the subtree that joins two terms.
+#
+# After FPRev (Revealing floating-point accumulation orders): +M is at one leaf, -M at another, and units everywhere
+# else. A unit that is added to M or -M before these two are joined is lost. So the sum counts the leaves outside the
+# smallest subtree that holds both. M must absorb all units of one call together, in the widest accumulator that absorbs
+# a single one. The count must be exact in the narrowest intermediate format. With more leaves than that, units are
+# counted in several calls, with zeros at all other leaves.
+
+
+Exponents: TypeAlias = tuple[int, int, int, int]
+"""Of powers of two: the large term and the unit, of the left factor and, for products, of the right one."""
+
+SUM_MASKS: Mapping[str, Sequence[Exponents]] = {
+    "fp64": [(900, 0, 0, 0)],
+    "fp32": [(100, 0, 0, 0)],
+    "tf32": [(100, 0, 0, 0)],
+    "bf16": [(100, 0, 0, 0)],
+    "fp16": [(15, -24, 0, 0), (15, -14, 0, 0)],
+    "fp8_e5m2": [(15, -16, 0, 0), (15, -14, 0, 0)],
+    "fp8_e4m3": [(8, -9, 0, 0), (8, -6, 0, 0)],
+}
+PRODUCT_MASKS: Mapping[str, Sequence[Exponents]] = {
+    **SUM_MASKS,
+    "fp16": [(15, -7, 15, -7), (15, -14, 0, 0), (15, -24, 0, 0)],
+    "fp8_e5m2": [(15, -16, 15, -16), (15, -14, 15, -14), (15, -14, 0, 0)],
+    "fp8_e4m3": [(8, -9, 8, -9), (8, -6, 8, -6), (8, -6, 0, 0)],
+}
+PRECISIONS = (53, 24, 11, 8)
+"""The precisions of the tried accumulators, the widest first."""
+
+
+class Masks:
+    """Measures the subtrees that join pairs of leaves, with one large number; sends the mask of each pair once."""
+
+    def __init__(self, box: Box, exponents: Exponents) -> None:
+        self.box = box
+        self.terms = box.subject.terms
+        self.measured: dict[tuple[int, int], int] = {}
+        dtype, out = box.subject.dtype, box.subject.result_dtype
+        precisions = [_precision(out)] if dtype.startswith("fp8") else [_precision(dtype), _precision(out)]
+        self._absorbed = _absorbed(exponents)
+        self.part = min(self._absorbed, 1 << min(precisions), self.terms)
+        self.large, self.unit, right_large, self.right_unit = (Fraction(2) ** exponent for exponent in exponents)
+        self.quantum = self.unit * self.right_unit
+        self._large, self._negative, unit = words_of([self.large, -self.large, self.unit], dtype)
+        self._right_large, right_unit = words_of([right_large, self.right_unit], dtype)
+        self._units = np.full(self.terms, unit, word_type(dtype))
+        self._rights = np.full(self.terms, right_unit, word_type(dtype)) if box.has_products else None
+
+    def unfit(self) -> str:
+        """Return "" if units are counted correctly and vanish beside the large number, else the reason.
+
+        Raises `NotATree`: the same terms give different bits.
+        """
+        terms = self._some_units(0), self._rights
+        word, expected = self.box.word(*terms), self.part * self.quantum
+        total = float_format(self.box.subject.result_dtype).decode(word)
+        if total != expected:
+            description = f"{float(total):g}" if isinstance(total, Fraction) else "0" if is_zero(total) else total.value
+            factor = f" times {float(self.right_unit):g}" if self.box.has_products else ""
+            units = f"terms 0 to {self.part - 1} are {float(self.unit):g}{factor}, all others 0"
+            require_same(self.box, terms, times=REPEATS, word=word)
+            return f"{units}: expected {float(expected):g}, found {description}"
+        try:
+            self.lca(0, self.terms - 1)
+        except NotATree as stop:
+            require_same(self.box, self.words(0, self.terms - 1), times=REPEATS)
+            return f"{stop}; the terms are {float(self.large):g}, its negation, and units"
+        return ""
+
+    def absorbs_nothing(self) -> bool:
+        """True if no unit is absorbed, at any leaf: as far as masks show, the sum is exact.
+
+        The paths from one leaf to all others pass every node, so one mask for each other leaf is enough. The first of
+        them was sent before, and shows an absorbed unit in nearly every other sum.
+        """
+        others = [self.terms - 1, *range(1, self.terms - 1)]
+        return self.terms > 2 and all(self.lca(0, leaf) == 2 for leaf in others)
+
+    def lca(self, i: int, j: int) -> int:
+        """Return the number of leaves of the smallest subtree with leaves i and j.
+
+        Raises `NotATree`: the outcome is no number of leaves.
+        """
+        pair = (i, j) if i < j else (j, i)
+        if pair not in self.measured:
+            self.measured[pair] = self._measure(*pair)
+        return self.measured[pair]
+
+    def _measure(self, i: int, j: int) -> int:
+        survivors = Fraction(0)
+        for first in range(0, self.terms, self.part):
+            count = self._units_in_sum(i, j, self._some_units(first))
+            survivors += count
+            if survivors.denominator != 1 or count < 0 or survivors > self.terms - 2:
+                number = str(survivors) if survivors.denominator == 1 else f"{float(survivors):g}"
+                raise NotATree("masks", (i, j), f"the mask leaves {number} of {self.terms - 2} units")
+        return self.terms - int(survivors)
+
+    def _some_units(self, first: int) -> Words:
+        """Return as many units as are counted in one call, from `first` on, and zeros at all other leaves."""
+        left = np.zeros_like(self._units)
+        left[first : first + self.part] = self._units[0]
+        return left
+
+    def _units_in_sum(self, i: int, j: int, left: Words) -> Fraction:
+        total = self.box.value(*self.words(i, j, left))
+        if not isinstance(total, Fraction) and not is_zero(total):
+            raise NotATree("masks", (i, j), f"the sum of a mask is {total.value}, which counts nothing")
+        return finite(total) / self.quantum
+
+    def words(self, i: int, j: int, left: Words | None = None) -> Terms:
+        """Return the mask of a pair, over units or other values at the other leaves."""
+        left = self._units.copy() if left is None else left
+        left[i], left[j] = self._large, self._negative
+        if self._rights is None:
+            return left, None
+        right = self._rights.copy()
+        right[i] = right[j] = self._right_large
+        return left, right
+
+    def survivors(self, i: int, j: int) -> frozenset[int]:
+        """Return the leaves whose units a pair's mask does not absorb: a few leaves a call, with unlike units."""
+        dtype = self.box.subject.dtype
+        width = min(_precision(dtype), _precision(self.box.subject.result_dtype)) - 1
+        width = max(1, min(width, self._absorbed.bit_length() - 1))
+        others = [leaf for leaf in range(self.terms) if leaf not in (i, j)]
+        leaves: set[int] = set()
+        for first in range(0, len(others), width):
+            some = others[first : first + width]
+            left = np.zeros_like(self._units)
+            left[some] = words_of([self.unit * 2**k for k in range(len(some))], dtype)
+            number = self._units_in_sum(i, j, left)
+            if number.denominator != 1 or not 0 <= number < 1 << len(some):
+                raise NotATree("masks", (i, j), "a mask leaves units that it does not have")
+            leaves |= {leaf for k, leaf in enumerate(some) if int(number) >> k & 1}
+        return frozenset(leaves)
+
+
+def masks_for(box: Box) -> Masks:
+    """Return the masks whose units the implementation counts.
+
+    Raises `CannotProbe`: nothing can be counted; or `NotATree`: the same terms give different bits.
+    """
+    unfit = ""
+    for exponents in (PRODUCT_MASKS if box.has_products else SUM_MASKS)[box.subject.dtype]:
+        masks = Masks(box, exponents)
+        unfit = masks.unfit()
+        if not unfit:
+            return masks
+    raise CannotProbe(
+        f"{box.subject}: a sum of equal units does not give their number, so nothing can be counted: {unfit}"
+    )
+
+
+def _absorbed(exponents: Exponents) -> int:
+    """Return the number of units that M absorbs together in the widest accumulator in which it absorbs one."""
+    large, unit, right_large, right_unit = exponents
+    ratio = large + right_large - unit - right_unit
+    return 1 << next((ratio - bits - 1 for bits in PRECISIONS if ratio > bits), 0)
+
+
+def _precision(dtype: str) -> int:
+    return float_format(dtype).fraction_bits + 1
 
 
 # The tree from measured pairs (FPRev's refined algorithm, with random pivots).
@@ -329,3 +533,62 @@ def _quotient(tree: Tree, groups: Sequence[Leaves]) -> Tree:
 
     _, steps = tree.folded(lambda leaf: named((leaf,), [leaf]), node)
     return Tree.explicit(steps).canonical()
+
+
+# The orders of all elements of an all-reduce: a ring starts at another rank for every chunk.
+#
+# Every pair of ranks is masked once, and one call measures that pair for all elements.
+
+
+MOST_RANKS = 16
+
+
+@dataclass(frozen=True)
+class Group:
+    """Elements first..last, both included, and their order; None where it is no tree."""
+
+    first: int
+    last: int
+    tree: Tree | None
+
+    def sentence(self) -> str:
+        """Return the group in words."""
+        order = "no fixed tree" if self.tree is None else f"{pattern(self.tree)}: {abbreviated(self.tree)}"
+        return f"elements {self.first} to {self.last}: {order}"
+
+
+def groups_of(box: Box) -> tuple[Group, ...]:
+    """Return runs of elements that share an order; () for more ranks than `MOST_RANKS`."""
+    ranks = box.subject.terms
+    if ranks > MOST_RANKS:
+        return ()
+    try:
+        masks = masks_for(box)
+    except NotATree:
+        return ()
+    sizes = {pair: _sizes(box, masks, pair) for pair in combinations(range(ranks), 2)}
+    groups: list[Group] = []
+    keys = list(zip(*sizes.values(), strict=True))
+    for key, elements in groupby(range(len(keys)), keys.__getitem__):
+        first, *others = elements
+        groups.append(Group(first, first + len(others), _tree(ranks, dict(zip(sizes, key, strict=True)))))
+    return tuple(groups)
+
+
+def _sizes(box: Box, masks: Masks, pair: tuple[int, int]) -> list[int]:
+    """Return the sizes that a pair's mask measures, element by element; 0 for an invalid count."""
+    sizes = []
+    for value in values_of(box.result(*masks.words(*pair))):
+        count = None if value is None else value / masks.quantum
+        sizes.append(0 if count is None or count.denominator != 1 else box.subject.terms - int(count))
+    return sizes
+
+
+def _tree(ranks: int, sizes: dict[tuple[int, int], int]) -> Tree | None:
+    """Return the tree with these sizes of the subtrees that join two leaves; None if there is none."""
+    if not all(2 <= size <= ranks for size in sizes.values()):
+        return None
+    try:
+        return reveal(ranks, lambda i, j: sizes[min(i, j), max(i, j)])
+    except NotATree:
+        return None

@@ -1,40 +1,271 @@
-"""One probing run against an implementation, its finding, and its departures from the declaration."""
+"""One probe of an implementation: the arithmetic of a sum, its departures from the declaration, and the finding."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
+from fractions import Fraction
+from itertools import product
 from math import prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.arithmetic import replay
+from tessera_conformance.arithmetic import Rounding, replay
 from tessera_conformance.arithmetic.nodes import ModelError, NodeArithmetic, canonical
 from tessera_conformance.check import are_nan
-from tessera_conformance.oracle.exact import float_format
-from tessera_conformance.oracle.trees import LeafCountError, Tree, TreeError
-from tessera_conformance.probe.calls import Box, CannotProbe, Subject, box_for, hello_of, samples
-from tessera_conformance.probe.node_arithmetic import (
-    Arithmetic,
+from tessera_conformance.oracle.exact import (
+    ACCUMULATORS,
+    NEGATIVE_ZERO,
+    ZERO,
+    Value,
+    float_format,
+    is_negative,
+    is_zero,
+)
+from tessera_conformance.oracle.trees import START, LeafCountError, Tree, TreeError
+from tessera_conformance.probe.calls import Box, CannotProbe, Subject, Terms, Words, hello_of, samples, words_of
+from tessera_conformance.probe.reveal import (
+    REPEATS,
     Group,
     Masks,
-    Observed,
+    NotATree,
+    are_same,
+    first_wrong_pair,
     groups_of,
     hexadecimal,
-    identify,
     inputs_json,
     masks_for,
-    mismatches,
-    observe,
+    pattern,
     require_same,
+    reveal,
+    reveal_exact_nodes,
 )
-from tessera_conformance.probe.reveal import NotATree, first_wrong_pair, pattern, reveal, reveal_exact_nodes
 from tessera_conformance.protocol import Arithmetic as DeclaredArithmetic
 from tessera_conformance.protocol import Returned, Unsupported, describe
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
+
+# The arithmetic of a known tree's nodes: direct probes first, then replay of random terms bit for bit.
+
+
+Start: TypeAlias = Literal["+0", "none"]
+Kept: TypeAlias = Literal["kept", "flushed", "mixed"]
+
+ROUNDINGS: tuple[Rounding, ...] = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
+ACCUMULATORS_TRIED = ("fp32", "fp64", "fp16", "bf16")
+ROWS = 16
+PAIRS = 4
+"""Rows in which all terms but two are zeros."""
+WIDEST_ALIGNMENT = 64
+NEAREST = 8
+"""The number of models that are compared for the nearest if none fits."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The results of the implementation for random terms, and the findings of the direct probes."""
+
+    rows: Sequence[Terms]
+    words: Sequence[int]
+    start: Start | None
+    subnormals: Kept
+    alignment_bits: int | None = None
+    roundings: tuple[Rounding, ...] = ROUNDINGS
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """The model that replays every result, and others that no tried input distinguishes from it."""
+
+    model: NodeArithmetic
+    tree: Tree
+    alike: tuple[NodeArithmetic, ...] = field(default=())
+
+
+def observe(box: Box, tree: Tree, seed: int = 0) -> Observed:
+    """Send random terms and run the direct probes. Raises `NotATree`: the same terms give different bits."""
+    subject = box.subject
+    rows = samples(subject.dtype, subject.terms, ROWS, box.has_products, seed)
+    rows += _pairs_alone(box, tree, seed) if tree.arity == 2 and box.has_products else []
+    words = [box.word(*row) for row in rows]
+    for row, word in list(zip(rows, words, strict=True))[:2]:
+        require_same(box, row, times=REPEATS // 2, word=word)
+    bits = _alignment(box, tree) if tree.arity > 2 else None
+    roundings = _roundings(box) if tree.arity == 2 else ROUNDINGS
+    return Observed(rows, words, _start(box), _subnormals(box), bits, roundings)
+
+
+def _pairs_alone(box: Box, tree: Tree, seed: int) -> list[Terms]:
+    """Return rows with products at the two leaves of one node and zeros elsewhere: they show the one rounded first."""
+    pair = next([left[0], right[0]] for left, right in tree.nodes() if len(left) == len(right) == 1)
+    rows: list[Terms] = []
+    for first, second in samples(box.subject.dtype, 2, PAIRS, True, seed):
+        assert second is not None
+        left, right = _placed(box, {}), _placed(box, {})
+        left[pair], right[pair] = first, second
+        rows.append((left, right))
+    return rows
+
+
+def identify(box: Box, tree: Tree, observed: Observed) -> Arithmetic:
+    """Return the arithmetic whose replay gives all observed bits.
+
+    Raises `NotATree`: none does; the witness is a row that the nearest one misses.
+    """
+    candidates = list(_candidates(box, tree, observed))
+    models = [(model, placed) for placed, model in candidates if replays(box, placed, model, observed)]
+    if models:
+        first, placed = models[0]
+        alike = tuple(dict.fromkeys(model for model, _ in models if model != first))
+        return Arithmetic(first, placed, alike)
+    missed = [(mismatches(box, placed, model, observed), model) for placed, model in candidates[:NEAREST]]
+    wrong, model = min(missed, key=lambda entry: len(entry[0]))
+    row = min(wrong)
+    nearest = f"the nearest misses {len(wrong)} of {len(observed.rows)} rows"
+    raise NotATree(
+        "replay",
+        None,
+        f"no arithmetic replays the tree that the masks show; {nearest}",
+        {
+            "inputs": inputs_json(*observed.rows[row]),
+            "nearest": model.to_json(),
+            "replayed": hexadecimal(wrong[row], box),
+            "found": hexadecimal(observed.words[row], box),
+        },
+    )
+
+
+def replays(box: Box, tree: Tree, model: NodeArithmetic, observed: Observed) -> bool:
+    """True if a replay gives all observed bits; an exact replay, which is slow, tries a single row first."""
+    is_quick = replay.is_fast(tree, model, box.subject.dtype, box.has_products, box.subject.terms)
+    return (is_quick or not mismatches(box, tree, model, observed, slice(1, 2))) and not mismatches(
+        box, tree, model, observed
+    )
+
+
+def mismatches(
+    box: Box, tree: Tree, model: NodeArithmetic, observed: Observed, rows: slice = slice(None)
+) -> dict[int, int]:
+    """Return the numbers of the rows that a replay of these rows misses, with the replayed words."""
+    dtype, out, words = box.subject.dtype, box.subject.result_dtype, observed.words[rows]
+    shape = (len(words), box.subject.terms)
+    left, right = zip(*observed.rows[rows], strict=True)
+    terms = Tensor(dtype, shape, np.stack(left).tobytes())
+    if box.has_products:
+        replayed = replay.inner(terms, Tensor(dtype, shape, np.stack(right).tobytes()), tree, model, out)
+    else:
+        replayed = replay.sum(terms, 1, tree, model, out)
+    pairs = enumerate(zip(words, replayed.words().tolist(), strict=True))
+    return {row: wanted for row, (found, wanted) in pairs if not are_same(found, wanted, out)}
+
+
+def _candidates(box: Box, tree: Tree, observed: Observed) -> Iterator[tuple[Tree, NodeArithmetic]]:
+    """Yield models to try, the likeliest first."""
+    usual = ACCUMULATORS[box.subject.dtype]
+    others = [name for name in ACCUMULATORS_TRIED if name != usual]
+    subnormals = ["kept", "flushed"] if observed.subnormals == "mixed" else [observed.subnormals]
+    products = ("rounded", "fused") if box.has_products else ("rounded",)
+    placements = [(name, placed) for name in products for placed in _placements(tree, name)]
+    start = "none" if box.has_products and observed.start == "none" else "zero"
+    for accumulator, rounding, kept in product([usual, *others], observed.roundings, subnormals):
+        wider = float_format(accumulator).fraction_bits > float_format(usual).fraction_bits
+        usual_here = ("nearest_even",) if wider else ("nearest_even", "toward_zero")
+        if accumulator == usual or rounding in usual_here:
+            for name, placed in placements:
+                yield placed, NodeArithmetic(accumulator, name, rounding, observed.alignment_bits, kept, start)  # type: ignore[arg-type]
+
+
+def _placements(tree: Tree, products: str) -> list[Tree]:
+    """Return trees that masks cannot distinguish: orders of two fused leaves, and positions of the start value.
+
+    It may stand in the first node, if that has one term less than the widest.
+    """
+    if tree.arity <= 2:
+        return [tree, _with_pairs_swapped(tree)] if products == "fused" else [tree]
+    steps = tree.steps
+    first = next(k for k, step in enumerate(steps) if step < START)
+    if -steps[first] != tree.arity - 1:
+        return [tree]
+    return [Tree.explicit([START, *steps[:first], steps[first] - 1, *steps[first + 1 :]]), tree]
+
+
+def _with_pairs_swapped(tree: Tree) -> Tree:
+    """Return the tree with the two leaves of every node of two leaves exchanged."""
+    steps = list(tree.steps)
+    for k in range(2, len(steps)):
+        if steps[k] == -2 and steps[k - 1] > START and steps[k - 2] > START:
+            steps[k - 2], steps[k - 1] = steps[k - 1], steps[k - 2]
+    return Tree.explicit(steps)
+
+
+def _start(box: Box) -> Start | None:
+    """Return the start of a sum: "none" if a sum of negative zeros keeps the sign."""
+    dtype, terms = box.subject.dtype, box.subject.terms
+    right = words_of([Fraction(1)] * terms, dtype) if box.has_products else None
+    total = box.value(words_of([NEGATIVE_ZERO] * terms, dtype), right)
+    if not is_zero(total):
+        return None
+    return "none" if is_negative(total) else "+0"
+
+
+def _subnormals(box: Box) -> Kept:
+    """Return "kept" if subnormal inputs and subnormal results survive, else "mixed" or "flushed"."""
+    dtype = box.subject.dtype
+    smallest = float_format(dtype).smallest_normal
+    answers = [_alone(box, smallest / 2) == smallest / 2]
+    if ACCUMULATORS[dtype] == dtype:  # otherwise such a result is no normal number of the accumulator
+        answers.append(_alone(box, 3 * smallest / 2, -smallest) == smallest / 2)
+    if float_format(box.subject.result_dtype).smallest_normal > smallest:
+        return "kept"
+    return "kept" if all(answers) else "mixed" if any(answers) else "flushed"
+
+
+def _roundings(box: Box) -> tuple[Rounding, ...]:
+    """Return the directions consistent with 1 plus and minus a tiny number, if the result shows the accumulator."""
+    dtype = box.subject.dtype
+    accumulator, result = (float_format(name) for name in (ACCUMULATORS[dtype], box.subject.result_dtype))
+    tiny = Fraction(2) ** (-accumulator.fraction_bits - 8)
+    if result.fraction_bits < accumulator.fraction_bits or tiny < float_format(dtype).smallest_normal:
+        return ROUNDINGS
+    above, below = (_alone(box, Fraction(1), sign * tiny) for sign in (1, -1))
+    if above == 1 and below == 1:
+        return ROUNDINGS[:2]
+    return ROUNDINGS[2:]
+
+
+def _alignment(box: Box, tree: Tree) -> int | None:
+    """Return the bits below the largest term that a fused node keeps; None if it keeps all that terms can have.
+
+    A power of two and its negation cancel in the node, beside a smaller one, 2^-g times theirs: it survives as long as
+    g is at most the number of bits.
+    """
+    (one, _), (other, _), (small, _), *_ = next(children for children in tree.joints() if len(children) > 2)
+    large = Fraction(2) ** (8 if box.subject.dtype == "fp8_e4m3" else 0)
+    lowest = float_format(box.subject.dtype).smallest
+    scale, rights = (large * large, (large, lowest)) if box.has_products else (large, (Fraction(1),))
+    for bits in range(1, WIDEST_ALIGNMENT + 1):
+        number = scale / 2**bits
+        right = next((factor for factor in rights if number / factor >= lowest), None)
+        if right is None:
+            return None
+        left = _placed(box, {one: large, other: -large, small: number / right})
+        factors = _placed(box, {one: large, other: large, small: right}) if box.has_products else None
+        if is_zero(box.value(left, factors)):
+            return bits - 1
+    return None
+
+
+def _alone(box: Box, *terms: Fraction) -> Value:
+    """Return the sum of a few terms, with zeros at all other leaves."""
+    factors = _placed(box, dict.fromkeys(range(len(terms)), Fraction(1))) if box.has_products else None
+    return box.value(_placed(box, dict(enumerate(terms))), factors)
+
+
+def _placed(box: Box, values: dict[int, Fraction]) -> Words:
+    return words_of([values.get(leaf, ZERO) for leaf in range(box.subject.terms)], box.subject.dtype)
+
 
 # An implementation's declaration about a sum, and its departures from it.
 #
@@ -372,8 +603,8 @@ def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = Fal
     Raises `CannotProbe`: the answer of the implementation is missing or unusable.
     """
     began = time.perf_counter()
-    box = box_for(session, subject)
     hello = hello_of(session)
+    box = Box(session, subject, hello.level)
     finding = _looked_at(box, f"{hello.name} {hello.version}", declaration(box), seed, in_full)
     if finding.arithmetic is not None:
         finding = replace(finding, others=compare_other_elements(box, finding.arithmetic, seed))
