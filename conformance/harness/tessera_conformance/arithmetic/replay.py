@@ -229,19 +229,20 @@ def _evaluated(terms: Sequence[Value | Pending], tree: Tree, model: NodeArithmet
         return first if number == START else terms[number]
 
     result = explicit.folded(leaf, lambda children: _node(children, model))
-    return result_of(_value(result), model)  # rounds a leaf that is the whole tree, which no node has rounded
+    return result_of(exact_of(result), model)  # rounds a leaf that is the whole tree, which no node has rounded
 
 
 def _node(children: Sequence[Value | Pending], model: NodeArithmetic) -> Value:
     if len(children) == 2 and all(isinstance(child, Pending) for child in children):
-        children = [result_of(_value(children[0]), model), children[1]]
-    terms = [_value(child) for child in children]
+        children = [result_of(exact_of(children[0]), model), children[1]]
+    terms = [exact_of(child) for child in children]
     if len(terms) > 2 and model.alignment_bits is not None and model.is_float:
-        terms = _aligned(terms, model.alignment_bits)
+        terms = aligned(terms, model.alignment_bits)
     return result_of(_sum(terms, model), model)
 
 
-def _value(child: Value | Pending) -> Value:
+def exact_of(child: Value | Pending) -> Value:
+    """Return the exact value of a leaf or of a node."""
     return child.value if isinstance(child, Pending) else child
 
 
@@ -256,7 +257,7 @@ def _sum(terms: Sequence[Value], model: NodeArithmetic) -> Value:
     return zero_sum(all(map(exact.is_zero, terms)) and all(signs), not any(signs), model.rounding)
 
 
-def _aligned(terms: Sequence[Value], bits: int) -> list[Value]:
+def aligned(terms: Sequence[Value], bits: int) -> list[Value]:
     """Return each term cut toward zero to a multiple of 2^(e - bits), e being the largest exponent among them."""
     numbers = [term for term in terms if isinstance(term, Fraction) and term]
     if not numbers:

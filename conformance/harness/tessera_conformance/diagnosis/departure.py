@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from typing import Any, NamedTuple, TypeAlias
 
-from tessera_conformance.arithmetic.replay import flushed
+from tessera_conformance.arithmetic.replay import Pending, aligned, exact_of, flushed
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.elementwise import evaluate
 from tessera_conformance.oracle.exact import (
@@ -293,13 +293,6 @@ class Departure:
 REFERENCE = Departure()
 
 
-@dataclass(frozen=True)
-class Product:
-    """An exact product on its way into the sum that takes it unrounded."""
-
-    value: Value
-
-
 class Steps:
     """The steps of an operation under a departure: sums, products and functions in one format.
 
@@ -340,31 +333,28 @@ class Steps:
 
     def add(self, x: Any, y: Any) -> Value:
         """Return the sum; of two unrounded products, the first is rounded."""
-        if isinstance(x, Product) and isinstance(y, Product):
+        if isinstance(x, Pending) and isinstance(y, Pending):
             x = self.round(x.value)
-        return self.round(exact.add(_value(x), _value(y)))
+        return self.round(exact.add(exact_of(x), exact_of(y)))
 
     def join(self, terms: Sequence[Any]) -> Value:
         """Return the exact sum, rounded once."""
-        return self.round(reduce(exact.add, map(_value, terms)))
+        return self.round(reduce(exact.add, map(exact_of, terms)))
 
     def align(self, terms: Sequence[Any], bits: int) -> Value:
         """Return the sum of terms, rounded toward zero; three or more keep so many bits below the largest exponent."""
-        values = [_value(term) for term in terms]
+        values = [exact_of(term) for term in terms]
         self.budget.spend(len(values))
-        numbers = [value for value in values if isinstance(value, Fraction) and value]
-        if numbers and len(values) > 2:
-            spacing = Fraction(2) ** (max(map(exact.exponent_of, numbers)) - bits)
-            values = [spacing * int(number / spacing) if isinstance(number, Fraction) else number for number in values]
+        values = aligned(values, bits) if len(values) > 2 else values
         return self.format.round(reduce(exact.add, values), "toward_zero")
 
     def subtract(self, x: Any, y: Any) -> Value:
         """The difference."""
-        return self.round(exact.subtract(_value(x), _value(y)))
+        return self.round(exact.subtract(exact_of(x), exact_of(y)))
 
     def size(self, x: Any) -> Fraction | float:
         """Return the magnitude; infinities and NaN come last."""
-        value = _value(x)
+        value = exact_of(x)
         if value is NAN or exact.is_infinite(value):
             return float("inf")
         return abs(exact.finite(value))
@@ -377,7 +367,7 @@ class Steps:
         """Return a product for a sum: rounded, or not if it is fused."""
         kind = self.departure.product
         if kind == "fused":
-            return Product(exact.multiply(x, y))
+            return Pending(exact.multiply(x, y))
         product = self.multiply(x, y)
         return self.round(product, FORMATS[self.dtype if kind == OWN else kind]) if kind else product
 
@@ -399,7 +389,7 @@ class Steps:
         used = self.kept(terms)
         if not used:
             return ZERO
-        total = self.round(_value(ORDERS[self.departure.order or order].run(used, self)))
+        total = self.round(exact_of(ORDERS[self.departure.order or order].run(used, self)))
         return self.add(total, self.neutral) if self.departure.start == "zero" else total
 
     def kept(self, terms: Sequence[Any]) -> Sequence[Any]:
@@ -455,7 +445,3 @@ def limited(value: Value, form: IntegerFormat) -> Value:
     """Return an integer, or the nearest end of the range."""
     least, greatest = -(1 << (form.bits - 1)), (1 << (form.bits - 1)) - 1
     return Fraction(min(max(int(exact.finite(value)), least), greatest))
-
-
-def _value(x: Any) -> Value:
-    return x.value if isinstance(x, Product) else x

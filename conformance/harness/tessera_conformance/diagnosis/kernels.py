@@ -13,6 +13,8 @@ from functools import cache, lru_cache, partial, reduce
 from math import prod
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from tessera_conformance.diagnosis.departure import OWN, WIDE, Budget, Departure, Steps, function, limited
 from tessera_conformance.oracle import FUNCTIONS, exact
 from tessera_conformance.oracle.elementwise import OPERATIONS, TANH_FACTOR, sqrt_two_over_pi
@@ -56,8 +58,8 @@ class Call:
 class Work(Steps):
     """A call and the steps that compute it."""
 
-    def __init__(self, call: Call, departure: Departure, budget: Budget, dtype: str = "") -> None:
-        super().__init__(dtype or call.dtype, departure, budget)
+    def __init__(self, call: Call, departure: Departure, budget: Budget) -> None:
+        super().__init__(call.dtype, departure, budget)
         self.call, self.form = call, departure.form
 
     def values(self, place: int = 0, *, factors: bool = False) -> list[Value]:
@@ -95,15 +97,10 @@ Kernel: TypeAlias = Callable[[Work], Codes]
 
 def by_columns(shape: Sequence[int]) -> list[int]:
     """Return, for each place of a row-major tensor of matrices, the place of its element in a column-major one."""
-    if len(shape) < 2:
-        return list(range(prod(shape)))
-    rows, columns = shape[-2:]
-    return [
-        start + column * rows + row
-        for start in range(0, prod(shape), max(rows * columns, 1))
-        for row in range(rows)
-        for column in range(columns)
-    ]
+    *batch, rows, columns = shape if len(shape) > 1 else (1, prod(shape))
+    stored = np.arange(prod(shape)).reshape(*batch, columns, rows)
+    places: list[int] = stored.swapaxes(-1, -2).ravel().tolist()
+    return places
 
 
 def answer(call: Call, departure: Departure, budget: Budget, shape: Sequence[int], dtype: str) -> Codes:
