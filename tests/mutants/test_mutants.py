@@ -12,6 +12,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -284,7 +285,16 @@ def test_one_member_of_a_family_becomes_its_neighbour(package: ModuleType) -> No
     assert table.description == "line 47: \"UNITS['thin']\" becomes \"UNITS['thick']\""
     assert [line for _, line in table.reached] == [51]
     assert [line for _, line in weight.reached] == [59]
-    assert [member.exchange and member.exchange.word for member in members] == ["thin", "fat", "lid", "floor"]
+
+    def watch() -> bool:
+        read: list[str] = []
+        for member in members:
+            assert member.exchange is not None
+            member.exchange.watch(partial(read.append, member.name))
+        sizes = package.width("thin"), package.width("fat"), package.width("thick"), package.Lid.colour
+        return sizes == (1, 2, 2, "red") and read == [members[0].name, members[1].name]
+
+    assert in_a_child(watch)
     assert in_a_child(lambda: install(table) and [*map(package.width, package.UNITS)] == [2, 2, 2])
     assert in_a_child(lambda: install(weight) and package.Lid(7).weight == 7)
 

@@ -8,7 +8,6 @@ import gc
 import hashlib
 import importlib
 import importlib.util
-import inspect
 import json
 import os
 import pkgutil
@@ -21,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, is_dataclass
-from functools import cache, cached_property
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -266,16 +265,21 @@ class Exchange:
     substitute: Any
     reached: Sequence[Line]
 
-    @property
-    def word(self) -> str:
-        """The name of the changed member, in the form of `plain`."""
-        subject = self.owner if isinstance(self.owner, type) else self.key
-        return plain(subject.__name__ if isinstance(subject, type) else str(subject).rpartition(".")[2])
-
     def shows(self) -> bool:
         """Return True if a case could see the exchange: the members differ, and a line uses them."""
         member = vars(self.owner)[self.key] if isinstance(self.owner, type) else self.owner[self.key]
         return repr(member) != repr(self.substitute) and bool(self.reached)
+
+    def watch(self, use: Callable[[], None]) -> None:
+        """Call a function whenever the member is read in this process from now on, as far as that can be known."""
+        if isinstance(self.owner, type):
+            member = vars(self.owner)[self.key]
+            if not hasattr(member, "__get__"):
+                setattr(self.owner, self.key, _Watched(member, use))
+        elif isinstance(self.key, str | int | tuple):
+            entries = [(_watched_key(key, use) if key is self.key else key, self.owner[key]) for key in self.owner]
+            self.owner.clear()
+            self.owner.update(entries)
 
     def make(self) -> None:
         """Replace the member in this process, for good, in the very object that others refer to."""
@@ -285,9 +289,29 @@ class Exchange:
             self.owner[self.key] = self.substitute
 
 
-def plain(text: str) -> str:
-    """Return a text in small letters without `_`, so that the names of one thing in different notations are equal."""
-    return text.lower().replace("_", "")
+@dataclass(frozen=True)
+class _Watched:
+    """An attribute of a class that says when it is read."""
+
+    member: Any
+    use: Callable[[], None]
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        self.use()
+        return self.member
+
+
+def _watched_key(key: Any, use: Callable[[], None]) -> Any:
+    """Return an equal key of a table, which says when a look-up finds it."""
+    kind: Any = type(key)
+
+    def equals(self: Any, other: object) -> Any:
+        found = kind.__eq__(self, other)
+        if found is True:
+            use()
+        return found
+
+    return type(kind.__name__, (kind,), {"__eq__": equals, "__hash__": kind.__hash__})(key)
 
 
 @dataclass(frozen=True)
@@ -308,6 +332,11 @@ class Mutant:
     def reached(self) -> Sequence[Line]:
         """The lines of which a case must execute one to distinguish it from the control."""
         return self.exchange.reached if self.exchange else [(self.function[0], self.change.reached)]
+
+    @property
+    def used(self) -> Line:
+        """A line that stands for reading the changed member, wherever that is."""
+        return self.name, 0
 
     @property
     def description(self) -> str:
@@ -507,12 +536,12 @@ def executions(
     items: Sequence[pytest.Function],
     registry: Registry,
     control: Callable[[], Adapter],
-    lines: Collection[Line],
+    mutants: Sequence[Mutant],
     jobs: int,
 ) -> Executions:
     """Run every case against the control in separate processes; leave out cases that it does not pass."""
     numbers_of: dict[str, set[int]] = {}
-    for path, number in lines:
+    for path, number in (line for mutant in mutants for line in mutant.reached):
         numbers_of.setdefault(path, set()).add(number)
 
     def trace(first: int) -> tuple[dict[int, float], dict[Line, list[int]]]:
@@ -520,13 +549,18 @@ def executions(
         run = SuiteRun(transport, registry, deadlines=(SLOWED * DEADLINE, SLOWED * DEADLINE))
         seconds: dict[int, float] = {}
         cases: dict[Line, list[int]] = {}
+        read: dict[Line, None] = {}
+        for mutant in mutants:
+            if mutant.exchange is not None:
+                mutant.exchange.watch(partial(read.setdefault, mutant.used))
         for place in range(first, min(first + CHUNK, len(items))):
+            read.clear()
             start = time.monotonic()
             with _Trace(numbers_of) as tracer:
                 verdict = judge(run, items[place]).verdict
             if verdict == "pass":
                 seconds[place] = time.monotonic() - start
-                for line in tracer:
+                for line in (*tracer, *read):
                     cases.setdefault(line, []).append(place)
         return seconds, cases
 
@@ -628,7 +662,7 @@ class Trials:
     def _in_order(self, mutant: Mutant) -> list[int]:
         """Return the cases that execute its line: near ones first, then quick ones, at most `most` of each kind.
 
-        Cases of which the text names a changed member come before both.
+        Cases that read a changed member come before both.
         """
         seconds = self.executions.seconds
         reaching = {place for line in mutant.reached for place in self.executions.cases.get(line, ())}
@@ -636,15 +670,9 @@ class Trials:
         near = [place for place in executing if self._is_near(mutant, place)]
         others = [place for place in executing if not self._is_near(mutant, place)]
         caught = [place for place in executing if self.items[place].stash[CASE].id == self.known.get(mutant.name)]
-        naming = [place for place in executing if mutant.exchange and mutant.exchange.word in self._texts[place]]
-        chosen = [*caught, *_spread(naming, self.most), *_spread(near, self.most), *_spread(others, self.most)]
+        using = self.executions.cases.get(mutant.used, ())
+        chosen = [*caught, *_spread(using, self.most), *_spread(near, self.most), *_spread(others, self.most)]
         return list(dict.fromkeys(chosen))
-
-    @cached_property
-    def _texts(self) -> Sequence[str]:
-        """The name, parameters and code of each case, in the form of `plain`."""
-        source = cache(inspect.getsource)
-        return [plain(f"{item.name} {getattr(item, 'callspec', '')} {source(item.function)}") for item in self.items]
 
     def _is_near(self, mutant: Mutant, place: int) -> bool:
         return not mutant.clauses.isdisjoint(self.items[place].stash[CASE].clause_ids)
@@ -864,7 +892,7 @@ def judge_mutants(
     def control() -> Adapter:
         return load_adapter(arguments.control)
 
-    executed = executions(suite.items, registry, control, {line for mutant in chosen for line in mutant.reached}, jobs)
+    executed = executions(suite.items, registry, control, chosen, jobs)
     trials = Trials(suite.items, registry, control, executed, arguments.most, killers)
     output = Path(os.devnull) if arguments.output is None else arguments.output / "mutants.jsonl"
     output.parent.mkdir(parents=True, exist_ok=True)
