@@ -4,7 +4,7 @@ from tessera_reference.collectives import programs
 from tessera_reference.collectives.schedules import algorithm
 from tessera_reference.graph.collectives import ReduceScatter
 from tessera_reference.graph.futures import GroupCollective
-from tessera_reference.numerics.collectives import reduced
+from tessera_reference.numerics.collectives import parts, reduced
 from tessera_reference.numerics.trees import FOLD
 
 from .changes import at
@@ -21,7 +21,7 @@ def rows_first(usual, operation, contributions):
         return usual(operation, contributions)
     ranks = len(contributions)
     used = algorithm(programs._algorithm(operation, contributions[0].values.size, ranks), ranks)
-    return plain.distribute(programs.combined(used, plain.op, "deterministic", (1, 1), contributions), ranks)
+    return parts(programs.combined(used, plain.op, "deterministic", (1, 1), contributions), plain.dim, ranks)
 
 
 def folded(usual, operation, contributions):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..abi.status import mismatch, unsupported, violation
-from ..graph.collectives import AllReduce, Collective, Reducing, RootSum
+from ..graph.collectives import AllReduce, Collective, ReduceScatter, Reducing, RootSum
 from ..graph.execution import Combine, Disagreement, Group, canonically, execute_on_mesh
 from ..graph.futures import WIRES, FutureCollective, GroupCollective, PointToPoint, loses
 from ..graph.grad import Grad
@@ -26,6 +26,7 @@ from ..ir.types import Future, Numeric, Value
 from ..mesh.topology import Topology
 from ..numerics.arithmetic import multiply
 from ..numerics.array import Array
+from ..numerics.collectives import parts
 from ..numerics.formats import DType, dtype
 from ..numerics.rounding import cast
 from . import queues
@@ -66,15 +67,15 @@ def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequ
     The share of a rank is what an all-reduce shares out, of a reduce-scatter the part that the rank is given.
     """
     plain = operation.plain() if isinstance(operation, GroupCollective) else operation
-    if not isinstance(operation, GroupCollective) or not isinstance(plain, Reducing):
+    if not isinstance(operation, GroupCollective) or not isinstance(plain, AllReduce | ReduceScatter):
         return operation.combine(contributions)
     ranks, x = len(contributions), contributions[0]
     used = algorithm(_algorithm(operation, x.values.size, ranks), ranks)
+    total = partial(combined, used, plain.op, "deterministic", ONE)
     if isinstance(plain, AllReduce):
-        return plain.distribute(combined(used, plain.op, "deterministic", ONE, contributions), ranks)
-    parts = [[part.values for part in plain.distribute(contribution, ranks)] for contribution in contributions]
-    total = combined(used, plain.op, "deterministic", ONE, [Array(x.dtype, np.stack(values)) for values in parts])
-    return [Array(x.dtype, part) for part in total.values]
+        return [total(contributions)] * ranks
+    shares = [[part.values for part in parts(contribution, plain.dim, ranks)] for contribution in contributions]
+    return [Array(x.dtype, part) for part in total([Array(x.dtype, np.stack(values)) for values in shares]).values]
 
 
 def _algorithm(operation: GroupCollective, size: int, ranks: int) -> str:
@@ -210,8 +211,8 @@ class Exchange:
 
         tensors = [Array(x.dtype, alone(x.values[begin - first : end - first])) for x in chunk]
         mark = Array(dtype("bool"), alone(np.ones(end - begin, np.bool_)))
-        plain, ranks = self.plain, len(chunk)
-        marks = plain.distribute(mark, ranks) if isinstance(plain, Reducing) else plain.combine([mark] * ranks)
+        plain = replace(self.plain, op="max") if isinstance(self.plain, Reducing) else self.plain
+        marks = plain.combine([mark] * len(chunk))
         results = self.combine(self.operation, tensors)
         return [(m.values, Array(x.dtype, x.values[m.values])) for m, x in zip(marks, results, strict=True)]
 

@@ -156,7 +156,10 @@ class Collective(Stepwise):
 
 @dataclass(frozen=True)
 class Reducing(Collective):
-    """The base of collectives that combine contributions: by `op`, in the accumulator type, rounded once."""
+    """The base of collectives that combine contributions: by `op`, in the accumulator type, rounded once.
+
+    The order is that of the canonical tree (LANG-09-05, LANG-09-06).
+    """
 
     op: Attribute[str]
 
@@ -173,14 +176,6 @@ class Reducing(Collective):
             raise Refusal("types", f"{self.op} is not defined on {self.x.dtype}", others, "LANG-11-01")
         return super().infer()
 
-    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """Return the combination over the canonical tree, distributed (LANG-09-05, LANG-09-06)."""
-        return self.distribute(reduced(self.op, contributions), len(contributions))
-
-    @abstractmethod
-    def distribute(self, whole: Array, ranks: int) -> Sequence[Array]:
-        """Return the part of the combination for each of `ranks` ranks."""
-
     def shared(self, dy: Value, x: Value, y: Value, build: Builder) -> Value:
         """Return the gradient of a maximum or minimum y: dy where x equals y, in equal shares for ranks that tie."""
         chosen = Term(x, build).equal(Term(y, build))
@@ -196,8 +191,8 @@ class Reducing(Collective):
 class AllReduce(Reducing):
     """Every rank of the group gets the combination of all operands, with the same bits."""
 
-    def distribute(self, whole: Array, ranks: int) -> Sequence[Array]:
-        return (whole,) * ranks
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        return (reduced(self.op, contributions),) * len(contributions)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """Return the sum of all gradients; for a maximum or minimum, equal shares for the contributions equal to it."""
@@ -219,8 +214,8 @@ class ReduceScatter(Reducing):
     def result_type(self) -> Tensor:
         return _resized(self.x, self.dim, parts=self.group)
 
-    def distribute(self, whole: Array, ranks: int) -> Sequence[Array]:
-        return parts(whole, self.dim, ranks)
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        return parts(reduced(self.op, contributions), self.dim, len(contributions))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """Return the gradients of all parts; for a maximum or minimum, equal shares for contributions equal to it."""
