@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -94,7 +95,7 @@ class Subject:
         """The number of terms of an element of the result."""
         return self.shape[self.summed]
 
-    @property
+    @cached_property
     def result(self) -> tuple[int, ...]:
         """The shape of the result."""
         return self.shape[: self.summed] + self.shape[self.summed + 1 :]
@@ -218,16 +219,17 @@ class Box:
         return observation
 
     def _outputs(self, observation: Observation, count: int) -> list[Tensor]:
-        place = f"{self.subject}: {self.method}"
         if not isinstance(observation, Returned):
-            raise CannotProbe(f"{place}: {describe(observation)}{_stderr(observation)}")
+            raise CannotProbe(f"{self.subject}: {self.method}: {describe(observation)}{_stderr(observation)}")
         outputs = observation.value.get("outputs") if isinstance(observation.value, Mapping) else None
         if not isinstance(outputs, list) or len(outputs) != count:
+            place = f"{self.subject}: {self.method}"
             raise CannotProbe(error_text(place, "the answer has another form", f"{count} outputs"))
         dtype, shape = self.subject.result_dtype, self.subject.result
         for output in outputs:
             if not isinstance(output, Tensor) or (output.dtype, output.shape) != (dtype, shape):
                 form = f"{output.dtype} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+                place = f"{self.subject}: {self.method}"
                 raise CannotProbe(error_text(place, f"the answer has {form}", f"{dtype} {list(shape)}"))
         return outputs
 

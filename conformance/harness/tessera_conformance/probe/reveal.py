@@ -163,14 +163,14 @@ class Masks:
         return self.measured[pair]
 
     def _measure(self, i: int, j: int) -> int:
-        survivors = Fraction(0)
+        survivors = 0
         for first in range(0, self.terms, self.part):
             count = self._units_in_sum(i, j, self._some_units(first))
-            survivors += count
-            if survivors.denominator != 1 or count < 0 or survivors > self.terms - 2:
-                number = str(survivors) if survivors.denominator == 1 else f"{float(survivors):g}"
+            survivors += int(count)
+            if count.denominator != 1 or count.numerator < 0 or survivors > self.terms - 2:
+                number = str(survivors) if count.denominator == 1 else f"{float(count):g}"
                 raise NotATree("masks", (i, j), f"the mask leaves {number} of {self.terms - 2} units")
-        return self.terms - int(survivors)
+        return self.terms - survivors
 
     def _some_units(self, first: int) -> Words:
         """Return as many units as are counted in one call, from `first` on, and zeros at all other leaves."""

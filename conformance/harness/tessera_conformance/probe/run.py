@@ -172,9 +172,17 @@ def _candidates(box: Box, tree: Tree, observed: Observed) -> Iterator[tuple[Tree
     for accumulator, rounding, kept in product([usual, *others], observed.roundings, subnormals):
         wider = float_format(accumulator).fraction_bits > float_format(usual).fraction_bits
         usual_here = ("nearest_even",) if wider else ("nearest_even", "toward_zero")
-        if accumulator == usual or rounding in usual_here:
+        if (accumulator == usual or rounding in usual_here) and _holds(accumulator, box, observed):
             for name, placed in placements:
                 yield placed, NodeArithmetic(accumulator, name, rounding, observed.alignment_bits, kept, start)  # type: ignore[arg-type]
+
+
+def _holds(accumulator: str, box: Box, observed: Observed) -> bool:
+    """True if every observed result is a number of the accumulator: no other can replay, and to try it is slow."""
+    narrow, wide = float_format(accumulator), float_format(box.subject.result_dtype)
+    if narrow.fraction_bits >= wide.fraction_bits:
+        return True
+    return all(narrow.round(value) == value for value in map(wide.decode, observed.words))
 
 
 def _placements(tree: Tree, products: str) -> list[Tree]:
