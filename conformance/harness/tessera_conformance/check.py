@@ -81,7 +81,7 @@ def first_difference(actual: Any, expected: Tensor) -> Difference | None:
     elements = differs.reshape(-1, layout.words).any(axis=1)
     return Difference(
         reason="bits differ",
-        index=tuple(expected.index_of(word // layout.words)),
+        index=_index(expected, word),
         expected_bits=_hexadecimal(int(expected_words[word]), layout),
         actual_bits=_hexadecimal(int(actual_words[word]), layout),
         ulp=_ulp_distance(int(actual_words[word]), int(expected_words[word]), layout),
@@ -89,6 +89,10 @@ def first_difference(actual: Any, expected: Tensor) -> Difference | None:
         of=expected.size,
         kinds=_kinds(actual, expected, differs),
     )
+
+
+def _index(tensor: Tensor, word: int) -> tuple[int, ...]:
+    return tuple(map(int, np.unravel_index(word // tensor.format.words, tensor.shape)))
 
 
 def _kinds(actual: Tensor, expected: Tensor, differs: Any) -> tuple[Kind, ...]:
@@ -105,7 +109,7 @@ def _kinds(actual: Tensor, expected: Tensor, differs: Any) -> tuple[Kind, ...]:
         left &= ~mask
         if mask.any():
             first = int(np.flatnonzero(mask)[0])
-            index = tuple(expected.index_of(int(places[first]) // layout.words))
+            index = _index(expected, int(places[first]))
             elements = len(np.unique(places[mask] // layout.words))
             bits = (_hexadecimal(int(words[first]), layout) for words in (expected_words, actual_words))
             kinds.append((first, Kind(name, elements, index, *bits)))

@@ -80,8 +80,7 @@ class Tensor:
     data: bytes
 
     def __post_init__(self) -> None:
-        if self.dtype not in ELEMENT_FORMATS:
-            raise MalformedTensor(f"unknown dtype {self.dtype!r}; expected one of {', '.join(ELEMENT_FORMATS)}")
+        layout = _format(self.dtype)
         if type(self.data) is not bytes:
             raise MalformedTensor(f"data is {type(self.data).__name__}, expected bytes: use .tobytes()")
         if type(self.shape) is not tuple or not all(type(extent) is int for extent in self.shape):
@@ -89,7 +88,7 @@ class Tensor:
         _require_bounded(self.shape)
         if self.size >= MOST_ELEMENTS:
             raise MalformedTensor("more elements than any tensor of the suite has")
-        expected = self.size * self.format.word_bytes * self.format.words
+        expected = self.size * layout.word_bytes * layout.words
         if len(self.data) != expected:
             raise MalformedTensor(
                 f"{self.dtype} of shape {list(self.shape)} takes {expected} bytes, but {len(self.data)} were given"
@@ -119,14 +118,6 @@ class Tensor:
     def bits(self) -> str:
         """Return the words as hexadecimal digits, most significant digit first."""
         return _reversed_words(self.data, self.format.word_bytes).hex()
-
-    def index_of(self, element: int) -> list[int]:
-        """Return the multi-dimensional index of a flat element number."""
-        index = []
-        for extent in reversed(self.shape):
-            element, place = divmod(element, extent)
-            index.append(place)
-        return index[::-1]
 
     @classmethod
     def from_words(cls, dtype: str, shape: Sequence[int], words: Sequence[int]) -> Tensor:
