@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tessera_conformance.registry import load
-from tessera_conformance.registry.errors import InvalidRegistry
+from tessera_conformance.registry.errors import RegistryError
 
 # Every fault that `clauses check` knows, injected into a sound registry.
 
@@ -214,7 +214,7 @@ def test_an_id_of_another_document_or_section(small_registry, wrong):
 
 def test_loading_refuses_what_check_reports(small_registry):
     small_registry.edit("runtime_abi.toml", 'duplicate_of = "RT-01-02"', 'duplicate_of = "RT-01-09"')
-    with pytest.raises(InvalidRegistry, match="RT-01-09, which does not exist") as raised:
+    with pytest.raises(RegistryError, match="RT-01-09, which does not exist") as raised:
         small_registry.load()
     assert len(raised.value.problems) == 1
     code, printed = small_registry.run("list")

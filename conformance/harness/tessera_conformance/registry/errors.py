@@ -37,6 +37,12 @@ FAULTS: Mapping[str, Templates] = {
         "{required}",
         "correct the field; the schemas under schemas/registry give the form of every file",
     ),
+    "invalid registry": Templates(  # with the text of the first problem
+        "the clause registry has {number} problem(s); the first: {what}",
+        "{directory}: {where}",
+        "{expected}",
+        f"{{remedy}}; `{COMMAND} check` lists every problem",
+    ),
     # the rows; `file` and `id` name one
     "duplicate id": Templates(
         "{id} is given to two rows",
@@ -153,24 +159,6 @@ class RegistryError(Exception):
     def __str__(self) -> str:
         text = self.explain()
         return error_text(text["where"], text["what"], text["expected"], text["remedy"])
-
-
-class InvalidRegistry(RegistryError):
-    """The registry's files cannot be read as a registry; `problems` are the reasons."""
-
-    def __init__(self, directory: str, problems: tuple[RegistryError, ...]) -> None:
-        super().__init__(problems[0].kind)
-        self.directory, self.problems = directory, problems
-
-    def explain(self) -> dict[str, str]:
-        """Return the first problem, and the number of the others."""
-        first = self.problems[0].explain()
-        return {
-            "what": f"the clause registry has {len(self.problems)} problem(s); the first: {first['what']}",
-            "where": f"{self.directory}: {first['where']}",
-            "expected": first["expected"],
-            "remedy": f"{first['remedy']}; `{COMMAND} check` lists every problem",
-        }
 
 
 def _in_words(name: str, value: object) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tessera_conformance.documents import table_of
 from tessera_conformance.registry import model
-from tessera_conformance.registry.errors import InvalidRegistry, RegistryError
+from tessera_conformance.registry.errors import RegistryError
 from tessera_conformance.registry.model import (
     Chapter,
     Clause,
@@ -313,14 +313,14 @@ def _bad_references(
 # Reading the registry's files.
 #
 # `read` returns everything readable with a list of the problems, for `clauses check`; `load_registry` returns a sound
-# registry or raises `InvalidRegistry`.
+# registry or raises the first problem.
 
 
 CHAPTERS = "chapters.toml"
 
 
 def load_registry(directory: Path) -> Registry:
-    """Return the registry of a directory; raise `InvalidRegistry` unless it can be read and its references are sound.
+    """Return the registry of a directory; raise `RegistryError` unless it can be read and its references are sound.
 
     The schemas, which take longer than everything else, are checked only if something is wrong; `clauses check` and the
     project's tests always check them.
@@ -332,7 +332,9 @@ def load_registry(directory: Path) -> Registry:
         sound = False
     if not sound:
         registry, wrong = read(directory)
-        raise InvalidRegistry(str(directory), tuple(wrong or problems(registry)))
+        wrong += () if wrong else problems(registry)
+        text = wrong[0].explain()
+        raise RegistryError("invalid registry", directory=str(directory), problems=wrong, number=len(wrong), **text)
     return registry
 
 
