@@ -224,9 +224,8 @@ def test_the_canon(dtype: str, accumulator: str) -> None:
     ],
 )
 def test_a_wrong_field_is_named(changes: dict[str, Any], field: str) -> None:
-    with pytest.raises(ModelError, match=f"^arithmetic.{field}: expected ") as caught:
+    with pytest.raises(ModelError, match=f"^arithmetic.{field}: expected "):
         NodeArithmetic.from_json(WHOLE | changes)
-    assert caught.value.field == field
 
 
 @pytest.mark.parametrize("value", [None, "canonical", [], {"product": "rounded"}])

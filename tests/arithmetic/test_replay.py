@@ -337,9 +337,8 @@ def test_an_environment_that_flushes_is_not_trusted(monkeypatch: pytest.MonkeyPa
 )
 def test_operands_that_do_not_fit(call: Callable[[Tensor, Tensor], Tensor], argument: str) -> None:
     x, i = Tensor("fp32", (2, 3), bytes(24)), Tensor("int8", (3, 2), bytes(6))
-    with pytest.raises(replay.ReplayError, match=f"^{argument}: ") as caught:
+    with pytest.raises(replay.ReplayError, match=f"^{argument}: "):
         call(x, i)
-    assert caught.value.argument == argument
 
 
 @pytest.mark.parametrize("tree", TREES, ids=str)

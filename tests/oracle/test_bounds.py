@@ -27,7 +27,7 @@ def accepted(a: Tensor, b: Tensor, result: Tensor) -> bool:
 @pytest.mark.parametrize("product", ["rounded", "fused"])
 def test_every_order_is_accepted(dtype: str, order: str, product: Product) -> None:
     a, b = counted(dtype, (3, 21), 1), counted(dtype, (21, 3), 2)
-    assert accepted(a, b, replay.matmul(a, b, Tree.of(order), canonical(dtype).but(product=product)))
+    assert accepted(a, b, replay.matmul(a, b, Tree.from_json(order), canonical(dtype).but(product=product)))
 
 
 def test_accumulating_too_narrowly_is_refused() -> None:

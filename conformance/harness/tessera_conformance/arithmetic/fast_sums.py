@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -77,8 +76,8 @@ def evaluated(leaf: Callable[[int], Leaf], start: Array, tree: Tree, model: Node
         return nodes.settled(tree.folded(lambda step: start if step == START else leaf(step), nodes.joined))
 
 
-class _Nodes(ABC):
-    """The nodes of one accumulator; nodes of three or more terms only if `can` accepts them."""
+class _Fp64Nodes:
+    """The nodes of an fp64 accumulator; nodes of three or more terms only if `can` accepts them."""
 
     def __init__(self, model: NodeArithmetic) -> None:
         self.model = model
@@ -97,27 +96,27 @@ class _Nodes(ABC):
                 return self.fused(left, right)
         return self.added(self.settled(left), self.settled(right))
 
-    @abstractmethod
     def product(self, left: Array, right: Array) -> Array:
         """Return a product, rounded."""
+        return self.flushed(np.asarray(left, np.float64) * np.asarray(right, np.float64))
 
-    @abstractmethod
     def added(self, left: Array, right: Array) -> Array:
         """Return a sum, rounded."""
+        return self.flushed(np.asarray(left, np.float64) + np.asarray(right, np.float64))
 
-    @abstractmethod
     def fused(self, product: PendingArray, addend: Array) -> Array:
         """Return a product and a sum, rounded once."""
+        left, right = np.asarray(product.left, np.float64), np.asarray(product.right, np.float64)
+        if product.left.dtype == product.right.dtype == np.float32:
+            return self.flushed(left * right + addend)
+        return self.flushed(np.asarray(_fused64(left, right, addend), np.float64))
 
     def flushed(self, result: Array) -> Array:
         """Return the result with subnormals as zeros of their sign, if the model flushes."""
-        if self.model.subnormals == "kept":
-            return result
-        smallest = np.finfo(result.dtype).smallest_normal
-        return np.where(np.abs(result) < smallest, np.copysign(np.zeros_like(result), result), result)
+        return _flushed(result, float(np.finfo(result.dtype).smallest_normal), self.model)
 
 
-class _Fp32Nodes(_Nodes):
+class _Fp32Nodes(_Fp64Nodes):
     """Sums for an fp32 accumulator, in float64, whose products of fp32 values are exact."""
 
     def joined(self, terms: Sequence[Leaf]) -> Array:
@@ -171,29 +170,14 @@ class _Fp32Nodes(_Nodes):
             beyond = np.nextafter(nearest, np.copysign(np.float32(np.inf), nearest))
             tied = (back != wide) & (np.abs(wide) > np.abs(back)) & (wide - back == beyond.astype(np.float64) - wide)
             return self.flushed(np.where(tied, beyond, nearest))
-        zero, top = np.zeros_like(nearest), np.full_like(nearest, np.inf)
-        target = {"toward_zero": zero, "up": top, "down": -top}[self.model.rounding]
-        overshoots = {"toward_zero": np.abs(back) > np.abs(wide), "up": back < wide, "down": back > wide}
-        overshot = overshoots[self.model.rounding]
-        moved = np.nextafter(nearest, target)
+        target, overshot = {
+            "toward_zero": (0, np.abs(back) > np.abs(wide)),
+            "up": (np.inf, back < wide),
+            "down": (-np.inf, back > wide),
+        }[self.model.rounding]
+        moved = np.nextafter(nearest, np.float32(target))
         moved = np.where((moved == 0) & (wide < 0), np.float32(-0.0), moved)
         return self.flushed(np.where(np.isfinite(wide) & overshot, moved, nearest))
-
-
-class _Fp64Nodes(_Nodes):
-    """Sums for an fp64 accumulator."""
-
-    def product(self, left: Array, right: Array) -> Array:
-        return self.flushed(np.asarray(left, np.float64) * np.asarray(right, np.float64))
-
-    def added(self, left: Array, right: Array) -> Array:
-        return self.flushed(np.asarray(left, np.float64) + np.asarray(right, np.float64))
-
-    def fused(self, product: PendingArray, addend: Array) -> Array:
-        left, right = np.asarray(product.left, np.float64), np.asarray(product.right, np.float64)
-        if product.left.dtype == product.right.dtype == np.float32:
-            return self.flushed(left * right + addend)
-        return self.flushed(np.asarray(_fused64(left, right, addend), np.float64))
 
 
 def _odd_sum(x: Array, y: Array) -> Array:
@@ -218,20 +202,20 @@ _fused64 = np.frompyfunc(lambda x, y, z: float(_IEEE_DOUBLE.fma(x, y, z)), 3, 1)
 _SPECIAL = {exact.NAN: np.nan, exact.INFINITY: np.inf, exact.NEGATIVE_INFINITY: -np.inf, exact.NEGATIVE_ZERO: -0.0}
 
 
+_NATIVE = {"fp16": np.float16, "fp32": np.float32, "tf32": np.float32, "fp64": np.float64}
+"""The dtypes that numpy has, as it stores them."""
+
+
 def as_array(tensor: Tensor) -> Array:
     """Return the numbers of a float tensor: float64 for fp64, float32 for narrower dtypes."""
-    words = tensor.words()
-    if tensor.dtype == "fp64":
-        numbers: Array = words.view(np.float64)
-    elif tensor.dtype in ("fp32", "tf32"):
-        numbers = words.view(np.float32)
-    elif tensor.dtype == "bf16":
+    words, dtype = tensor.words(), tensor.dtype
+    if dtype in _NATIVE:
+        numbers: Array = words.view(_NATIVE[dtype])
+    elif dtype == "bf16":
         numbers = (words.astype(np.uint32) << 16).view(np.float32)
-    elif tensor.dtype == "fp16":
-        numbers = words.view(np.float16).astype(np.float32)
     else:
-        numbers = _table(tensor.dtype)[words]
-    return numbers.reshape(tensor.shape)
+        numbers = _table(dtype)[words]
+    return numbers.reshape(tensor.shape).astype(np.float64 if dtype == "fp64" else np.float32, copy=False)
 
 
 def as_tensor(numbers: Array, dtype: str, shape: tuple[int, ...]) -> Tensor:
@@ -244,9 +228,12 @@ def as_tensor(numbers: Array, dtype: str, shape: tuple[int, ...]) -> Tensor:
 
 def flushed_operands(numbers: Array, dtype: str, model: NodeArithmetic) -> Array:
     """Return operands with subnormals of their dtype as zeros of their sign, if the model flushes."""
+    return _flushed(numbers, float(exact.float_format(dtype).smallest_normal), model)
+
+
+def _flushed(numbers: Array, smallest: float, model: NodeArithmetic) -> Array:
     if model.subnormals == "kept":
         return numbers
-    smallest = float(exact.float_format(dtype).smallest_normal)
     return np.where(np.abs(numbers) < smallest, np.copysign(np.zeros_like(numbers), numbers), numbers)
 
 
@@ -258,13 +245,10 @@ def tf32_operands(numbers: Array) -> Array:
 
 
 def _words(flat: Array, dtype: str) -> Array:
-    with np.errstate(all="ignore"):
-        if dtype == "fp64":
-            return flat.astype(np.float64).view(np.uint64)
-        if dtype in ("fp32", "tf32"):
-            return flat.astype(np.float32).view(np.uint32)
-        if dtype == "fp16":
-            return flat.astype(np.float16).view(np.uint16)
+    if dtype in _NATIVE:
+        with np.errstate(all="ignore"):
+            numbers = flat.astype(_NATIVE[dtype])
+        return numbers.view(f"u{numbers.itemsize}")
     if dtype == "bf16" and flat.dtype == np.float32:
         words = flat.view(np.uint32)
         nearest = (words + np.uint32(0x7FFF) + ((words >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)

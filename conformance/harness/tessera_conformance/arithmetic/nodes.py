@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from tessera_conformance.oracle.exact import ACCUMULATORS, FORMATS, FloatFormat, Format, Rounding
@@ -23,11 +23,7 @@ MOST_ALIGNMENT_BITS = 4096
 
 
 class ModelError(ValueError):
-    """A malformed node arithmetic; `field` is the wrong field, "" for the whole."""
-
-    def __init__(self, field: str, expected: str) -> None:
-        self.field, self.expected = field, expected
-        super().__init__(f"arithmetic{'.' if field else ''}{field}: expected {expected}")
+    """A malformed node arithmetic; the message names the wrong field."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +48,10 @@ class NodeArithmetic:
     def __post_init__(self) -> None:
         for field, allowed in CHOICES.items():
             if getattr(self, field) not in allowed:
-                raise ModelError(field, f"one of {', '.join(allowed)}")
+                raise ModelError(f"arithmetic.{field}: expected one of {', '.join(allowed)}")
         bits = self.alignment_bits
         if bits is not None and (type(bits) is not int or not 0 <= bits <= MOST_ALIGNMENT_BITS):
-            raise ModelError("alignment_bits", f"null or an integer from 0 to {MOST_ALIGNMENT_BITS}")
+            raise ModelError(f"arithmetic.alignment_bits: expected null or an integer from 0 to {MOST_ALIGNMENT_BITS}")
 
     @property
     def format(self) -> Format:
@@ -73,21 +69,22 @@ class NodeArithmetic:
 
         Raises `ModelError`: not an object, an unknown field, or an invalid value of a field.
         """
+        names = [field.name for field in fields(cls)]
         if not isinstance(value, Mapping):
-            raise ModelError("", "an object with product, accumulator, rounding, alignment_bits, subnormals and start")
-        fields = {"product", "accumulator", "rounding", "alignment_bits", "subnormals", "start"}
-        unknown = sorted(str(key) for key in value.keys() - fields)
+            shown = "product, accumulator, rounding, alignment_bits, subnormals and start"
+            raise ModelError(f"arithmetic: expected an object with {shown}")
+        unknown = sorted(str(key) for key in value if key not in names)
         if unknown:
-            raise ModelError(unknown[0], f"no such field; the fields are {', '.join(sorted(fields))}")
+            known = ", ".join(sorted(names))
+            raise ModelError(f"arithmetic.{unknown[0]}: expected no such field; the fields are {known}")
         if "accumulator" not in value:
-            raise ModelError("accumulator", f"one of {', '.join(CHOICES['accumulator'])}")
+            raise ModelError(f"arithmetic.accumulator: expected one of {', '.join(CHOICES['accumulator'])}")
         return cls(**value)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object, with every field but a start from +0."""
-        fields = asdict(self)
-        shown = ("product", "accumulator", "rounding", "alignment_bits", "subnormals")
-        return {key: fields[key] for key in shown} | ({} if self.start == "zero" else {"start": self.start})
+        shown = {name: value for name, value in asdict(self).items() if (name, value) != ("start", "zero")}
+        return {"product": shown.pop("product"), **shown}
 
     def but(self, **changes: Any) -> NodeArithmetic:
         """Return the arithmetic with some fields changed."""
@@ -100,5 +97,5 @@ def canonical(dtype: str) -> NodeArithmetic:
     Raises `ModelError`: the dtype has no accumulator.
     """
     if dtype not in ACCUMULATORS:
-        raise ModelError("accumulator", f"operands of one of {', '.join(ACCUMULATORS)}, not {dtype}")
+        raise ModelError(f"arithmetic.accumulator: expected operands of one of {', '.join(ACCUMULATORS)}, not {dtype}")
     return NodeArithmetic(accumulator=ACCUMULATORS[dtype])

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from tessera_conformance.arithmetic import fast_sums
 from tessera_conformance.arithmetic.fast_sums import Array, PendingArray
 from tessera_conformance.arithmetic.nodes import NodeArithmetic
 from tessera_conformance.oracle import exact
-from tessera_conformance.oracle.exact import NAN, ZERO, FloatFormat, Format, Rounding, Value
+from tessera_conformance.oracle.exact import NAN, ZERO, FloatFormat, Format, Value
 from tessera_conformance.oracle.trees import START, Tree
 from tessera_conformance.tensors import Tensor
 
@@ -24,15 +23,8 @@ from tessera_conformance.tensors import Tensor
 # If numpy computes the arithmetic exactly, they take a fast path, which gives the same bits.
 
 
-__all__ = ["ReplayError", "all_reduce", "inner", "is_fast", "matmul", "product", "reduce", "sum"]
-
-
 class ReplayError(ValueError):
-    """Operands that no replay can take; `argument` names the wrong one."""
-
-    def __init__(self, argument: str, problem: str) -> None:
-        self.argument = argument
-        super().__init__(f"{argument}: {problem}")
+    """Operands that no replay can take; the message begins with the name of the wrong one."""
 
 
 def matmul(
@@ -49,23 +41,22 @@ def matmul(
     *batch, rows, terms = _shape("a", a, 2, model)
     *other, terms_too, columns = _shape("b", b, 2, model)
     if a.dtype != b.dtype or batch != other or terms != terms_too:
-        raise ReplayError("b", f"no product of {a.dtype} {list(a.shape)} and {b.dtype} {list(b.shape)}")
+        raise ReplayError(f"b: no product of {a.dtype} {list(a.shape)} and {b.dtype} {list(b.shape)}")
     shape = (*batch, rows, columns)
     if start is not None and start.shape != shape:
-        raise ReplayError("start", f"expected shape {list(shape)}, found {list(start.shape)}")
+        raise ReplayError(f"start: expected shape {list(shape)}, found {list(start.shape)}")
     explicit, dtype = tree.with_start(terms) if start is not None else _started(tree, terms, model), out or a.dtype
     if start is None and fast_sums.can(explicit, model, a.dtype):
         left, right = _factors(a, model)[..., :, None], _factors(b, model)[..., None, :, :]
         zeros = np.zeros(shape, fast_sums.type_of(model.accumulator))
         sums = fast_sums.evaluated(lambda k: PendingArray(left[..., :, k, :], right[..., k, :]), zeros, explicit, model)
         return fast_sums.as_tensor(sums, dtype, shape)
-    lefts, rights = _exact_factors(a, model), _exact_factors(b, model)
+    lefts, rights = _exact_factors(a, model, -1), _exact_factors(b, model, -2)
     starts = [None if _is_unstarted(terms, model) else ZERO] * prod(shape) if start is None else exact.values_of(start)
     results = []
-    for place, first in zip(np.ndindex(*shape), starts, strict=True):
-        *which, row, column = place
-        left_row, right_column = lefts[(*which, row)], rights[(*which, slice(None), column)]
-        results.append(product(left_row.tolist(), right_column.tolist(), explicit, model, first))
+    for place, first in enumerate(starts):
+        row, column = divmod(place, columns)
+        results.append(product(lefts[row], rights[row // rows * columns + column], explicit, model, first))
     return exact.tensor_of(dtype, shape, results)
 
 
@@ -77,7 +68,7 @@ def inner(a: Tensor, b: Tensor, tree: Tree, model: NodeArithmetic, out: str | No
     """
     rows, terms = _shape("a", a, 2, model)
     if (a.dtype, a.shape) != (b.dtype, b.shape):
-        raise ReplayError("b", f"expected {a.dtype} {list(a.shape)}, found {b.dtype} {list(b.shape)}")
+        raise ReplayError(f"b: expected {a.dtype} {list(a.shape)}, found {b.dtype} {list(b.shape)}")
     left, right = Tensor(a.dtype, (rows, 1, terms), a.data), Tensor(b.dtype, (rows, terms, 1), b.data)
     products = matmul(left, right, tree, model, out)
     return Tensor(products.dtype, (rows,), products.data)
@@ -93,17 +84,16 @@ def sum(
     """
     shape = _shape("x", x, 1, model)
     if not -len(shape) <= axis < len(shape):
-        raise ReplayError("axis", f"expected {-len(shape)} to {len(shape) - 1}, found {axis}")
-    axis %= len(shape)
-    rest = (*shape[:axis], *((1,) if keepdims else ()), *shape[axis + 1 :])
+        raise ReplayError(f"axis: expected {-len(shape)} to {len(shape) - 1}, found {axis}")
+    rest = exact.without_axis(shape, axis, keepdims=keepdims)
     explicit, dtype = tree.over(shape[axis]), out or x.dtype
     if fast_sums.can(explicit, model, x.dtype):
         terms = np.moveaxis(fast_sums.flushed_operands(fast_sums.as_array(x), x.dtype, model), axis, 0)
         terms = terms.astype(fast_sums.type_of(model.accumulator))
         zeros = np.zeros(terms.shape[1:], terms.dtype)
         return fast_sums.as_tensor(fast_sums.evaluated(terms.__getitem__, zeros, explicit, model), dtype, rest)
-    values = _objects(operands(exact.values_of(x), x.dtype, model), shape)
-    rows = np.moveaxis(values, axis, -1).reshape(prod(rest), shape[axis]).tolist()
+    values = operands(exact.values_of(x), x.dtype, model)
+    rows = ([values[place] for place in line] for line in exact.along(shape, axis))
     return exact.tensor_of(dtype, rest, [reduce(row, explicit, model) for row in rows])
 
 
@@ -113,7 +103,7 @@ def all_reduce(inputs: Sequence[Tensor], tree: Tree, model: NodeArithmetic) -> T
     Raises `ReplayError`: no ranks, or their tensors differ in dtype or shape.
     """
     if not inputs or any((x.dtype, x.shape) != (inputs[0].dtype, inputs[0].shape) for x in inputs):
-        raise ReplayError("inputs", "expected one tensor of the same dtype and shape for each rank")
+        raise ReplayError("inputs: expected one tensor of the same dtype and shape for each rank")
     stacked = Tensor(inputs[0].dtype, (len(inputs), *inputs[0].shape), b"".join(x.data for x in inputs))
     return sum(stacked, 0, tree, model)
 
@@ -135,11 +125,11 @@ def _is_unstarted(terms: int, model: NodeArithmetic) -> bool:
 
 def _shape(argument: str, tensor: Tensor, rank: int, model: NodeArithmetic) -> tuple[int, ...]:
     if tensor.dtype not in exact.FORMATS or tensor.dtype == "bool":
-        raise ReplayError(argument, f"{tensor.dtype} has no sums of real numbers")
+        raise ReplayError(f"{argument}: {tensor.dtype} has no sums of real numbers")
     if isinstance(exact.FORMATS[tensor.dtype], FloatFormat) != model.is_float:
-        raise ReplayError(argument, f"{tensor.dtype} does not accumulate in {model.accumulator}")
+        raise ReplayError(f"{argument}: {tensor.dtype} does not accumulate in {model.accumulator}")
     if len(tensor.shape) < rank:
-        raise ReplayError(argument, f"expected {rank} dimensions or more, found {len(tensor.shape)}")
+        raise ReplayError(f"{argument}: expected {rank} dimensions or more, found {len(tensor.shape)}")
     return tensor.shape
 
 
@@ -148,17 +138,12 @@ def _factors(tensor: Tensor, model: NodeArithmetic) -> Array:
     return fast_sums.tf32_operands(numbers) if tensor.dtype == "tf32" else numbers
 
 
-def _exact_factors(tensor: Tensor, model: NodeArithmetic) -> np.ndarray[Any, np.dtype[np.object_]]:
+def _exact_factors(tensor: Tensor, model: NodeArithmetic, axis: int) -> list[list[Value]]:
+    """Return the factors of each line along an axis."""
     values = operands(exact.values_of(tensor), tensor.dtype, model)
     if tensor.dtype == "tf32":
         values = [exact.TF32_OPERAND.round(value) for value in values]
-    return _objects(values, tensor.shape)
-
-
-def _objects(values: Sequence[object], shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.object_]]:
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array.reshape(shape)
+    return [[values[place] for place in line] for line in exact.along(tensor.shape, axis)]
 
 
 # The values of nodes, which are rounded in a direction that IEEE 754 names, and flushed if they are subnormal.
@@ -177,13 +162,6 @@ def result_of(value: Value, model: NodeArithmetic) -> Value:
     return flushed(result, model.format) if model.subnormals == "flushed" else result
 
 
-def zero_sum(all_negative: bool, none_negative: bool, direction: Rounding) -> Value:
-    """Return the zero of a sum of terms: with their common sign, else +0, or -0 if rounding goes down."""
-    if all_negative or (direction == "down" and not none_negative):
-        return exact.NEGATIVE_ZERO
-    return Fraction(0)
-
-
 # A tree of sums evaluated on exact values: the definition with which the fast path is compared.
 #
 # A leaf is a value, or an unrounded product. Every node adds its terms exactly and rounds once, as its model says.
@@ -196,32 +174,11 @@ class Pending:
     value: Value
 
 
-def reduce(terms: Sequence[Value], tree: Tree, model: NodeArithmetic, start: Value | None = None) -> Value:
-    """Return the sum of values in the order of the tree, in the accumulator; without a start value, `c` is +0.
+def reduce(terms: Sequence[Value | Pending], tree: Tree, model: NodeArithmetic, start: Value | None = None) -> Value:
+    """Return the sum of leaves in the order of the tree, in the accumulator; without a start value, `c` is +0.
 
     Raises `LeafCountError`: the tree is not one over these terms.
     """
-    return _evaluated(list(terms), tree, model, start)
-
-
-def product(
-    left: Sequence[Value], right: Sequence[Value], tree: Tree, model: NodeArithmetic, start: Value | None = ZERO
-) -> Value:
-    """Return the inner product of two rows of values, in the accumulator, from the start value, by default +0."""
-    terms = [Pending(exact.multiply(x, y)) for x, y in zip(left, right, strict=True)]
-    if model.product == "fused":
-        return _evaluated(list(terms), tree, model, start)
-    return _evaluated([result_of(term.value, model) for term in terms], tree, model, start)
-
-
-def operands(values: Sequence[Value], dtype: str, model: NodeArithmetic) -> list[Value]:
-    """Return input values as the arithmetic reads them: subnormals of their dtype flushed if the model flushes."""
-    if model.subnormals == "kept":
-        return list(values)
-    return [flushed(value, exact.FORMATS[dtype]) for value in values]
-
-
-def _evaluated(terms: Sequence[Value | Pending], tree: Tree, model: NodeArithmetic, start: Value | None) -> Value:
     explicit = tree.over(len(terms)) if start is None else tree.with_start(len(terms))
     first = ZERO if start is None else result_of(start, model)
 
@@ -230,6 +187,22 @@ def _evaluated(terms: Sequence[Value | Pending], tree: Tree, model: NodeArithmet
 
     result = explicit.folded(leaf, lambda children: _node(children, model))
     return result_of(exact_of(result), model)  # rounds a leaf that is the whole tree, which no node has rounded
+
+
+def product(
+    left: Sequence[Value], right: Sequence[Value], tree: Tree, model: NodeArithmetic, start: Value | None = ZERO
+) -> Value:
+    """Return the inner product of two rows of values, in the accumulator, from the start value, by default +0."""
+    products = [exact.multiply(x, y) for x, y in zip(left, right, strict=True)]
+    fused = model.product == "fused"
+    return reduce([Pending(value) if fused else result_of(value, model) for value in products], tree, model, start)
+
+
+def operands(values: Sequence[Value], dtype: str, model: NodeArithmetic) -> list[Value]:
+    """Return input values as the arithmetic reads them: subnormals of their dtype flushed if the model flushes."""
+    if model.subnormals == "kept":
+        return list(values)
+    return [flushed(value, exact.FORMATS[dtype]) for value in values]
 
 
 def _node(children: Sequence[Value | Pending], model: NodeArithmetic) -> Value:
@@ -247,14 +220,14 @@ def exact_of(child: Value | Pending) -> Value:
 
 
 def _sum(terms: Sequence[Value], model: NodeArithmetic) -> Value:
-    """Return the exact sum, with the sign of a zero."""
+    """Return the exact sum; a zero has the sign of its terms, else it is +0, or -0 if rounding goes down."""
     if any(term is NAN or exact.is_infinite(term) for term in terms):
         return functools.reduce(exact.add, terms)
     number = functools.reduce(operator.add, map(exact.finite, terms), ZERO)
     if number:
         return number
-    signs = [exact.is_negative(term) for term in terms]
-    return zero_sum(all(map(exact.is_zero, terms)) and all(signs), not any(signs), model.rounding)
+    downward = model.rounding == "down" and any(map(exact.is_negative, terms))
+    return exact.zero(downward or all(term is exact.NEGATIVE_ZERO for term in terms))
 
 
 def aligned(terms: Sequence[Value], bits: int) -> list[Value]:

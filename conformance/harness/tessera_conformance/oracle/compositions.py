@@ -82,23 +82,23 @@ def matrices(x: Tensor) -> list[Tensor]:
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, axis: int = -1, eps: float = 1e-5) -> Tensor:
     """c * rsqrt(mean(c * c) + eps) * gamma + beta, with c = x - mean(x), from left to right."""
-    format_ = exact.accumulator_format(x.dtype)
     factors, addends = exact.values_of(gamma), exact.values_of(beta)
+    format_ = exact.accumulator_format(x.dtype)
 
     def normalize(row: Sequence[Value]) -> list[Value]:
-        units = normalized(centred(row, average(row, format_), format_), None, eps, format_)
-        return scaled(units, factors, addends, format_)
+        differences = centred(row, average(row, format_), format_)
+        return scaled(differences, mean_square(differences, format_), eps, factors, addends, format_)
 
     return exact.from_rows(x, axis, map(normalize, exact.rows_of(x, axis)))
 
 
 def rms_norm(x: Tensor, gamma: Tensor, *, axis: int = -1, eps: float = 1e-6) -> Tensor:
     """x * rsqrt(mean(x * x) + eps) * gamma, from left to right."""
-    format_, factors = exact.accumulator_format(x.dtype), exact.values_of(gamma)
+    factors, format_ = exact.values_of(gamma), exact.accumulator_format(x.dtype)
 
     def normalize(row: Sequence[Value]) -> list[Value]:
-        units = normalized(row, None, eps, format_)
-        return [format_.multiply(unit, factor) for unit, factor in zip(units, factors, strict=True)]
+        nothing = [exact.NEGATIVE_ZERO] * len(row)  # which changes no sum
+        return scaled(row, mean_square(row, format_), eps, factors, nothing, format_)
 
     return exact.from_rows(x, axis, map(normalize, exact.rows_of(x, axis)))
 
@@ -129,19 +129,14 @@ def batch_norm(
         middle = average(row, format_) if training else means[channel]
         differences = centred(row, middle, format_)
         spread = mean_square(differences, format_) if training else variances[channel]
-        units = normalized(differences, spread, eps, format_)
-        count = len(places)
-        elements = scaled(units, [factors[channel]] * count, [addends[channel]] * count, format_)
+        beside = [factors[channel]] * len(places), [addends[channel]] * len(places)
+        elements = scaled(differences, spread, eps, *beside, format_)
         for place, element in zip(places, elements, strict=True):
             results[place] = element
         if training:
             means[channel] = moved(means[channel], middle, momentum, format_)
             variances[channel] = moved(variances[channel], spread, momentum, format_)
-    return (
-        exact.tensor_of(x.dtype, x.shape, results),
-        exact.tensor_of(running_mean.dtype, running_mean.shape, means),
-        exact.tensor_of(running_variance.dtype, running_variance.shape, variances),
-    )
+    return _replaced(x, results), _replaced(running_mean, means), _replaced(running_variance, variances)
 
 
 def mean_square(row: Sequence[Value], format_: FloatFormat) -> Value:
@@ -154,21 +149,20 @@ def centred(row: Sequence[Value], middle: Value, format_: FloatFormat) -> list[V
     return [format_.subtract(value, middle) for value in row]
 
 
-def normalized(row: Sequence[Value], spread: Value | None, eps: float, format_: FloatFormat) -> list[Value]:
-    """Each value times rsqrt(spread + eps), the spread by default their mean square."""
+def scaled(
+    row: Sequence[Value],
+    spread: Value,
+    eps: float,
+    factors: Sequence[Value],
+    addends: Sequence[Value],
+    format_: FloatFormat,
+) -> list[Value]:
+    """Each value times rsqrt(spread + eps) and its factor, plus its addend."""
     if not eps >= 0:
         raise BadArgument("eps", eps, "a number of at least 0")
-    square = mean_square(row, format_) if spread is None else spread
-    root = evaluate("rsqrt", format_, format_.total([square, format_.round(Fraction(eps))]))
-    return [format_.multiply(value, root) for value in row]
-
-
-def scaled(
-    units: Sequence[Value], factors: Sequence[Value], addends: Sequence[Value], format_: FloatFormat
-) -> list[Value]:
-    """Each unit times its factor, plus its addend."""
-    terms = zip(units, factors, addends, strict=True)
-    return [format_.total([format_.multiply(unit, factor), addend]) for unit, factor, addend in terms]
+    root = evaluate("rsqrt", format_, format_.total([spread, format_.round(Fraction(eps))]))
+    products = [format_.multiply(format_.multiply(x, root), factor) for x, factor in zip(row, factors, strict=True)]
+    return [format_.total(terms) for terms in zip(products, addends, strict=True)]
 
 
 def moved(old: Value, new: Value, momentum: float, format_: FloatFormat) -> Value:
@@ -213,7 +207,8 @@ def adamw(
     (count,) = exact.values_of(step)
     if not isinstance(count, Fraction) or count < 1:
         raise BadArgument("step", count, "a number of at least 1")
-    parts = [lacking(beta, format_.round(count), format_) for beta in (beta1, beta2)]
+    powers = [evaluate("pow", format_, format_.round(Fraction(beta)), format_.round(count)) for beta in (beta1, beta2)]
+    parts = [format_.subtract(Fraction(1), power) for power in powers]
     stepped, means, squares = [], [], []
     for p, g, old_mean, old_square in zip(*map(exact.values_of, (parameter, gradient, m, v)), strict=True):
         means.append(moved(g, old_mean, beta1, format_))
@@ -225,14 +220,8 @@ def adamw(
     return _replaced(parameter, stepped), _replaced(m, means), _replaced(v, squares)
 
 
-def lacking(beta: float, count: Value, format_: FloatFormat) -> Value:
-    """1 - pow(beta, count)."""
-    return format_.subtract(Fraction(1), evaluate("pow", format_, format_.round(Fraction(beta)), count))
-
-
 def _replaced(old: Tensor, values: list[Value]) -> Tensor:
     """Return a tensor of the same dtype and shape with other values, rounded once."""
-    assert old.dtype in exact.FORMATS
     return exact.tensor_of(old.dtype, old.shape, values)
 
 
@@ -255,11 +244,6 @@ def fft(x: Tensor, *, norm: Norm = "ortho") -> Tensor:
 def ifft(x: Tensor, *, norm: Norm = "ortho") -> Tensor:
     """The inverse transform."""
     return _transform(x, norm, inverse=True)
-
-
-def root(m: int, n: int, inverse: bool, format_: FloatFormat) -> Complex:
-    """exp(-2 pi i m / n), or its conjugate, both parts correctly rounded; zeros are +0."""
-    return turn(m if inverse else -m, n, format_)
 
 
 def scale_factor(n: int, norm: str, inverse: bool, format_: FloatFormat) -> Value | None:
@@ -286,7 +270,7 @@ def _transform(x: Tensor, norm: str, *, inverse: bool) -> Tensor:
     rows, n = rows_to_transform(x), x.shape[-1]
     format_ = exact.component_format(x.dtype)
     factor = scale_factor(n, norm, inverse, format_)
-    roots = [root(m, n, inverse, format_) for m in range(n)]
+    roots = [turn(m if inverse else -m, n, format_) for m in range(n)]
     tree = PAIRWISE.over(n)
     results: list[Value] = []
     for row, k in product(rows, range(n)):
@@ -353,26 +337,15 @@ def normal(
 def dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int = 0) -> Tensor:
     """+0 where a word falls below rate * 2**32, elsewhere x / (1 - rate), rounded in the accumulator and once more."""
     _check(seed, stream, offset)
-    format_ = exact.accumulator_format(x.dtype)
-    share_kept = format_.round(1 - exact_rate(rate))
-    results: list[Value] = [
-        format_.divide(value, share_kept) if keep else exact.ZERO
-        for value, keep in zip(exact.values_of(x), keeps(rate, seed, stream, offset, x.size), strict=True)
-    ]
-    return exact.tensor_of(x.dtype, x.shape, results)
-
-
-def keeps(rate: float, seed: int, stream: int, offset: int, count: int) -> list[bool]:
-    """Return True for each element that dropout keeps."""
-    threshold = ceil(exact_rate(rate) * (1 << 32))
-    return [word(seed, stream, offset + place) >= threshold for place in range(count)]
-
-
-def exact_rate(rate: float) -> Fraction:
-    """Return the exact value of a rate. Raises `BadArgument`: it is not in [0, 1)."""
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
         raise BadArgument("rate", rate, "a number of at least 0 and below 1")
-    return Fraction(rate)
+    format_, share = exact.accumulator_format(x.dtype), Fraction(rate)
+    share_kept, threshold = format_.round(1 - share), ceil(share * (1 << 32))
+    results: list[Value] = [
+        format_.divide(value, share_kept) if word(seed, stream, offset + place) >= threshold else exact.ZERO
+        for place, value in enumerate(exact.values_of(x))
+    ]
+    return _replaced(x, results)
 
 
 def _uniform(seed: int, stream: int, index: int, bits: int) -> Value:

@@ -136,7 +136,7 @@ def _along(tree: Order, terms: Sequence[T], start: T, combine: Callable[[list[T]
     """Return the terms combined along a tree, which may name a start value; of no terms it is the result."""
     if not terms:
         return start
-    return Tree.of(tree).over(len(terms)).folded(lambda leaf: start if leaf == START else terms[leaf], combine)
+    return Tree.from_json(tree).over(len(terms)).folded(lambda leaf: start if leaf == START else terms[leaf], combine)
 
 
 def _compensated(terms: Sequence[Value], format_: Format) -> Value:
@@ -206,7 +206,7 @@ def matmul(
         raise BadArgument("addend", list(addend.shape), f"the shape of the result, {list(shape)}")
     format_ = exact.accumulating(a.dtype, accumulator)
     starts = [ZERO] * math.prod(shape) if addend is None else list(map(format_.round, exact.values_of(addend)))
-    order = Tree.of("fold" if tree == "backward" else tree).with_start(inner)
+    order = Tree.from_json("fold" if tree == "backward" else tree).with_start(inner)
     lefts, rights = operands(a), operands(b)
     results: list[Value] = []
     for which, row, column in indices(range(math.prod(batch)), range(rows), range(columns)):

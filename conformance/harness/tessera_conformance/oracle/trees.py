@@ -66,11 +66,6 @@ class Tree:
         return cls("explicit", steps=tuple(steps))
 
     @classmethod
-    def of(cls, order: Order) -> Tree:
-        """Return a tree from itself, a text or a JSON value. Raises `TreeError`: it is none."""
-        return order if isinstance(order, Tree) else cls.from_json(order)
-
-    @classmethod
     def from_text(cls, text: str) -> Tree:
         """Return the tree of a text in the form of `to_text`.
 
@@ -83,10 +78,12 @@ class Tree:
 
     @classmethod
     def from_json(cls, value: Any) -> Tree:
-        """The tree behind "fold", "pairwise", {"ring": S}, nested arrays of indices and "c", or a text.
+        """The tree behind "fold", "pairwise", {"ring": S}, nested arrays of indices and "c", a text, or itself.
 
         Raises `TreeError`: the value has another form, at the named place, or a leaf is repeated or missing.
         """
+        if isinstance(value, Tree):
+            return value
         if isinstance(value, str):
             return cls.from_text(value)
         if isinstance(value, dict):

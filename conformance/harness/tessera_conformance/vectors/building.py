@@ -34,6 +34,8 @@ from tessera_conformance.vectors.files import BrokenSource, Call, Check
 
 tensor = tensor_of
 """A tensor written by hand, from nested lists of numbers."""
+codes = Tensor.from_words
+"""A tensor from its storage codes."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,6 @@ class Topic:
                 clauses_of_both = tuple(dict.fromkeys((*clauses, *question.clauses)))
                 cases[name] = replace(question, name=name, comment=comment, clauses=clauses_of_both)
         return list(cases.values())
-
-
-def codes(dtype: str, shape: tuple[int, ...], words: Sequence[int]) -> Tensor:
-    """Return a tensor from its storage codes."""
-    return Tensor.from_words(dtype, shape, words)
 
 
 # Test data of any size: bits that depend only on a seed and an element's place.

@@ -417,7 +417,7 @@ def along_tree(tree: Order, values: Sequence[Fraction], format_: FloatFormat) ->
     def node(children: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
         return [(index, depth + 1) for child in children for index, depth in child]
 
-    leaves = Tree.of(tree).over(len(values)).folded(leaf, node)
+    leaves = Tree.from_json(tree).over(len(values)).folded(leaf, node)
     return sum((_growth(depth, format_) * abs(values[index]) for index, depth in leaves), Fraction(0))
 
 

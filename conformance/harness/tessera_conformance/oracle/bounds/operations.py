@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from math import isqrt
 from math import prod as product_of
@@ -85,6 +85,8 @@ ONE_ROUNDING = "one rounding"
 EXACTLY = "exact, but for subnormals flushed"
 SINGLE_ONE = Interval.around(1)
 A_HALF = Interval.around(HALF)
+ROOT_OF_HALF = Interval(DOWN.sqrt(HALF), UP.sqrt(HALF))
+ROOT_OF_TWO_OVER_PI = Interval(*root_of_two_over_pi(DOWN, UP))
 
 
 def each(
@@ -133,11 +135,6 @@ def along(
     return enclosures
 
 
-def rounded_once(operation: Callable[..., Interval]) -> Composition:
-    """The composition of one exact operation and one rounding."""
-    return lambda steps, format_, *operands: steps.rounded(operation(*operands), format_)
-
-
 def sigmoid(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
     """1 / (1 + exp(-x)); an exponential beyond the range gives zero."""
     denominator = steps.rounded(SINGLE_ONE + steps.function("exp", format_, -x), format_)
@@ -149,27 +146,15 @@ def _silu(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
 
 
 def _gelu(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
-    scaled = steps.rounded(x * _root_of_half(steps, format_), format_)
+    scaled = steps.rounded(x * steps.rounded(ROOT_OF_HALF, format_), format_)
     return _half_of(steps, format_, x, steps.function("erf", format_, scaled))
 
 
 def _gelu_by_tanh(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
-    root, factor = _tanh_constants(steps, format_)
+    root, factor = (steps.rounded(number, format_) for number in (ROOT_OF_TWO_OVER_PI, Interval.around(TANH_FACTOR)))
     cube = steps.rounded(steps.rounded(x * x, format_) * x, format_)
     inner = steps.rounded(x + steps.rounded(factor * cube, format_), format_)
     return _half_of(steps, format_, x, steps.function("tanh", format_, steps.rounded(root * inner, format_)))
-
-
-@cache
-def _root_of_half(steps: Steps, format_: FloatFormat) -> Interval:
-    return steps.rounded(Interval(DOWN.sqrt(HALF), UP.sqrt(HALF)), format_)
-
-
-@cache
-def _tanh_constants(steps: Steps, format_: FloatFormat) -> tuple[Interval, Interval]:
-    return steps.rounded(Interval(*root_of_two_over_pi(DOWN, UP)), format_), steps.rounded(
-        Interval.around(TANH_FACTOR), format_
-    )
 
 
 def _half_of(steps: Steps, format_: FloatFormat, x: Interval, shape: Interval) -> Interval:
@@ -198,7 +183,7 @@ def function(
 
 
 def _binary(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: Tensor) -> Enclosures:
-    return elementwise(rounded_once(operation), ONE_ROUNDING, a, b)
+    return elementwise(lambda steps, format_, x, y: steps.rounded(operation(x, y), format_), ONE_ROUNDING, a, b)
 
 
 def _scale(a: Tensor, *, factor: str) -> Enclosures:
