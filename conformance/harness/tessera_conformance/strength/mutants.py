@@ -276,7 +276,7 @@ class Exchange:
             member = vars(self.owner)[self.key]
             if not hasattr(member, "__get__"):
                 setattr(self.owner, self.key, _Watched(member, use))
-        elif isinstance(self.key, str | int | tuple):
+        elif type(self.key) in (str, int, tuple):
             entries = [(_watched_key(key, use) if key is self.key else key, self.owner[key]) for key in self.owner]
             self.owner.clear()
             self.owner.update(entries)
@@ -566,7 +566,9 @@ def executions(
 
     seconds: dict[int, float] = {}
     cases: dict[Line, list[int]] = {}
-    for _, traced in isolated(jobs, trace, range(0, len(items), CHUNK), patience=TRACE_PATIENCE):
+    for number, traced in isolated(jobs, trace, range(0, len(items), CHUNK), patience=TRACE_PATIENCE):
+        if traced is None:
+            print_error(f"the control did not end {CHUNK} cases from {items[number * CHUNK].nodeid}: they are left out")
         of_cases, of_lines = traced or ({}, {})
         seconds |= of_cases
         for line, places in of_lines.items():
