@@ -367,15 +367,10 @@ def _elementwise(compute: Callable[..., Value], *, nonfinite: bool = False) -> K
 
 
 def _elements(work: Work) -> list[tuple[Value, ...]]:
-    """Return the elements of the operands that belong together; the first two are broadcast."""
-    inputs = work.call.inputs
-    if len(inputs) == 1:
+    """Return the elements of the operands that belong together; operands are broadcast."""
+    if len(work.call.inputs) == 1:
         return [(value,) for value in work.values()]
-    a, b = (tensor_of(x.dtype, x.shape, work.values(at), nonfinite=True) for at, x in enumerate(inputs[:2]))
-    pairs = exact.grouped(a, b)[1]
-    if len(inputs) == 2:
-        return list(pairs)
-    return [(x, y, z) for (x, y), z in zip(pairs, work.values(2), strict=True)]
+    return exact.grouped(*(_reread(work, place) for place in range(len(work.call.inputs))))[1]
 
 
 def _quotient(work: Work, x: Value, y: Value) -> Value:
