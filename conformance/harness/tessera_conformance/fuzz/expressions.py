@@ -11,7 +11,7 @@ from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.tree import Chooser, Extent, Function, Mesh, Names, Type
 from tessera_conformance.oracle.elementwise import UNARY
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
-from tessera_conformance.vectors.building import counter_bits
+from tessera_conformance.vectors.building import COMPLEX, counter_bits
 
 # The generator's dtypes and shapes, the literals of each dtype, and inputs.
 
@@ -19,7 +19,6 @@ from tessera_conformance.vectors.building import counter_bits
 INTEGERS = ("int32", "int64", "int8", "int16")
 NUMBERS = ("fp32", "int32", "bf16", "fp16", "fp64", "int64", "int8", "tf32", "fp8_e4m3", "fp8_e5m2", "int16")
 """The numeric dtypes of section 2.2, frequent ones first."""
-COMPLEX = ("complex64", "complex128")
 LAYOUTS = ("col_major", "blocked(bm=2,bn=2)")
 """Layouts beside row_major, for matrices; blocks are used where they divide the matrix."""
 
@@ -80,30 +79,25 @@ def literal(dtype: str, chooser: Chooser) -> str:
 
 
 def input_for(dtype: str, shape: tuple[int, ...], chooser: Chooser) -> Tensor:
-    """Return a tensor of all ones, small values, or any bits."""
+    """Return a tensor of all ones for seed 0, of small values for three of four seeds, else of any bits."""
     seed = chooser.below(1 << 16)
-    count = prod(shape) * ELEMENT_FORMATS[dtype].words
-    return Tensor.from_words(dtype, shape, [_word(dtype, seed, bits) for bits in counter_bits(seed, count)])
-
-
-def _word(dtype: str, seed: int, bits: int) -> int:
-    """Return one storage code: seed 0 gives ones, three of four seeds small values, the others any code."""
-    layout = ELEMENT_FORMATS[dtype]
-    if dtype == "bool":
-        return bits & 1 if seed else 1
-    if seed % 4 == 3:
-        return bits & ((1 << 8 * layout.word_bytes) - 1)
-    table = _SMALL[dtype]
-    return table[bits % len(table)] if seed else table[1]
+    layout, small = ELEMENT_FORMATS[dtype], SMALL[dtype]
+    words = counter_bits(seed, prod(shape) * layout.words)
+    if seed % 4 == 3 and dtype != "bool":
+        words = [word & ((1 << 8 * layout.word_bytes) - 1) for word in words]
+    else:
+        words = [small[word % len(small)] if seed else small[1] for word in words]
+    return Tensor.from_words(dtype, shape, words)
 
 
 def _small(dtype: str) -> tuple[int, ...]:
-    real = {"complex64": "fp32", "complex128": "fp64"}.get(dtype, dtype)
-    values = INTERESTING if kind_of(real) == "float" else (0, 1, 2, 3, -1, 1, 2, 5)
-    return tuple(int(tensor_of(real, value).words()[0]) for value in values)
+    """Return the codes of small values, 1 in the second place."""
+    part = COMPLEX.get(dtype, dtype)
+    values = INTERESTING if kind_of(part) == "float" else (0, 1, 2, 3, -1, 1, 2, 5)
+    return tuple(int(tensor_of(part, value).words()[0]) for value in values)
 
 
-_SMALL = {dtype: _small(dtype) for dtype in (*NUMBERS, *COMPLEX)}
+SMALL = {"bool": (0, 1)} | {dtype: _small(dtype) for dtype in (*NUMBERS, *COMPLEX)}
 
 # The names in scope of a generated function body with their types, and the types to choose from.
 

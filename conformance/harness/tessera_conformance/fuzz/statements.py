@@ -9,7 +9,6 @@ from math import prod
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.expressions import (
     BOOL,
-    COMPLEX,
     INT32,
     PRODUCTIONS,
     Expressions,
@@ -23,6 +22,7 @@ from tessera_conformance.fuzz.expressions import (
 )
 from tessera_conformance.fuzz.tree import Chooser, Names, Style, names_of, odd, render
 from tessera_conformance.tensors import Tensor
+from tessera_conformance.vectors.building import COMPLEX
 
 # Statements and blocks, legal by construction: names are assigned before they are used, loops end, assertions hold.
 #
@@ -271,7 +271,7 @@ class Body(Expressions):
         """Compute a Fourier transform of a complex tensor, if there are complex dtypes (AMB-LANG-46)."""
         if not self.around.has("extra-dtypes") or self.choose.below(2):
             return self.let(depth)
-        type_ = t.Type(self.choose.pick(COMPLEX), self._shape())
+        type_ = t.Type(self.choose.pick(list(COMPLEX)), self._shape())
         return [self._declared(type_, t.Call("op.fft", (self.value(type_, False),)))]
 
     # Helpers of the statements
