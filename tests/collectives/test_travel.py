@@ -37,21 +37,36 @@ def test_durations_of_many_devices_are_those_of_the_engine(
     """Shares of one size and of two, and fewer elements than ranks; with the shortcuts and by the engine alone."""
     topology = MACHINES[machine]
     devices = tuple(device.id for device in topology.devices)
+    monkeypatch.setattr(durations, "FEW", 1)
     for size in (40 * len(devices), 40 * len(devices) + len(devices) // 2, len(devices) // 2):
         answers = []
-        for few in (1, 1000):
+        for vectors in (True, False):
             durations._duration.cache_clear()
-            monkeypatch.setattr(durations, "FEW", few)
+            monkeypatch.setattr(durations, "VECTORS", vectors)
             answers.append(durations.collective_duration(topology, devices, collective, size, name))
         assert answers[0] == answers[1], size
     durations._duration.cache_clear()
 
 
+def test_rings_are_known_unless_they_share_links() -> None:
+    for topology in MACHINES.values():
+        devices = tuple(device.id for device in topology.devices)
+        assert durations.ring_duration(topology, devices, "all_reduce", "ring", 101) is not None
+    shared, alternating = uniform(2, 2, shared=True), (0, 2, 1, 3)
+    assert durations.ring_duration(shared, alternating, "all_reduce", "ring", 101) is None
+
+
 def test_thousands_of_ranks_by_hand() -> None:
     """4,096 ranks on a switch: 8,190 steps, each of 2 us and of 1 MiB at 450 GB/s, rounded up."""
     alone = 2_000_000 + -(-(1 << 20) * 10**12 // (450 * 10**9))
-    last = durations.alike_duration(uniform(1, 4096), tuple(range(4096)), "all_reduce", "ring", 1 << 32)
-    assert last == 8190 * alone
+    for duration in (durations.alike_duration, durations.ring_duration):
+        last = duration(uniform(1, 4096), tuple(range(4096)), "all_reduce", "ring", 1 << 32)
+        assert last == 8190 * alone
+
+
+def test_a_month_is_left_to_the_engine() -> None:
+    """Times are 64-bit integers; what might not fit is not computed."""
+    assert durations.ring_duration(uniform(1, 2), (0, 1), "all_reduce", "ring", 1 << 60) is None
 
 
 @st.composite
@@ -85,10 +100,11 @@ def test_one_rank_tells_how_long_like_ranks_take(
     cuts = data.draw(st.sampled_from([(), (), (Cut(1_000_000, "nv1"),), (Cut(0, "nv0"),)]))
     path = data.draw(st.sampled_from(["auto", "auto", "pcie"]))
     answers = []
-    for few in (1, 1000):
+    for few, one_for_all in ((1, True), (1000, False)):
         durations._duration.cache_clear()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(durations, "FEW", few)
+            patch.setattr(durations, "VECTORS", one_for_all)
             try:
                 answers.append(
                     durations.collective_duration(topology, members, collective, size, name, path=path, cuts=cuts)

@@ -10,11 +10,15 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import merge
-from itertools import groupby
-from typing import NamedTuple
+from itertools import groupby, pairwise
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from ..mesh.engine import Engine
 from ..mesh.topology import Topology, carrying
+from ..numerics.collectives import share_of
 from .delivery import Sent
 from .links import FIXED, Route, like_links, preferred_route
 from .operations import messages
@@ -341,12 +345,20 @@ class Progress:
 
 # How long collectives take by each algorithm: until the last of their messages has arrived (runtime spec 13).
 #
-# The order in which values are combined is not decided here (AMB-RT-26). Among many devices that are alike
-# `alike_duration` computes the times of the engine without its events (AMB-COLL-60).
+# The order in which values are combined is not decided here (AMB-RT-26). Among many devices, `alike_duration` and
+# `ring_duration` compute the times of the engine without its events (AMB-COLL-60), where they apply.
 
 
 FEW = 64
 """Devices among which the engine is always asked."""
+
+VECTORS = True
+"""False asks the engine of everything."""
+
+_LONGEST = 1 << 61
+"""Picoseconds, a month; sums of two of them are exact."""
+
+Devices: TypeAlias = tuple[int, ...]
 
 
 def algorithms(topology: Topology, devices: Sequence[int], down: frozenset[str] = frozenset()) -> tuple[str, ...]:
@@ -401,10 +413,10 @@ def _duration(
     """The ranks are taken node by node, since those of a hierarchy are adjacent; `make` is part of the key."""
     nodes = topology.by_node(devices)
     together = tuple(device for node in nodes for device in node)
-    followed = len(together) <= FEW or path != "auto" or cuts  # only the engine follows a path, and cuts
-    duration = None if followed else alike_duration(topology, together, collective, algorithm, size)
-    if duration is not None:
-        return duration
+    if VECTORS and len(together) > FEW and path == "auto" and not cuts:  # only the engine follows a path, and cuts
+        for shortcut in (alike_duration, ring_duration):
+            if (duration := shortcut(topology, together, collective, algorithm, size)) is not None:
+                return duration
     sent = messages(collective, make(len(devices), len(nodes[0])), size)
     return max((transfer.end for transfer in travel(topology, together, sent, 1, path=path, cuts=cuts)), default=0)
 
@@ -418,9 +430,7 @@ _ROUNDS: Mapping[str, Callable[[int], list[tuple[int, int]]]] = {
 """The messages that a rank sends in each step of combining, and the shares in each; spreading is the way back."""
 
 
-def alike_duration(
-    topology: Topology, devices: Sequence[int], collective: str, algorithm: str, size: int
-) -> int | None:
+def alike_duration(topology: Topology, devices: Devices, collective: str, algorithm: str, size: int) -> int | None:
     """Return the duration of a collective whose ranks are all alike, or None where they are not.
 
     One switch joins them by like links, and all shares are of one size, so that at each time all have sent and
@@ -445,3 +455,41 @@ def alike_duration(
             arrived = free + delay
             in_flight.append(arrived)
     return arrived
+
+
+def ring_duration(topology: Topology, devices: Devices, collective: str, algorithm: str, size: int) -> int | None:
+    """Return the duration of a ring whose messages share no link with those of other ranks, or None of other cases.
+
+    A rank sends on what has just come, by one way, so that its messages leave in order; `ends` are the arrivals of
+    earlier steps. Shares are of two sizes at most. Raises `Failure` with TESS_ERR_LAUNCH_FAILED for devices cut off.
+    """
+    ranks = len(devices)
+    if algorithm != "ring" or collective == "broadcast" or size < ranks:
+        return None
+    ways = [preferred_route(topology, *pair, "auto", frozenset()) for pair in pairwise((*devices, devices[0]))]
+    directions = [direction for way in ways for direction in way.directions]
+    if len(set(directions)) < len(directions):
+        return None
+    steps = (ranks - 1) * (2 if collective == "all_reduce" else 1)
+    small = size // ranks
+    times = [[way.time(share) for way in ways] for share in (small, small + 1)]
+    if steps * (max(times[1]) + max(way.delay for way in ways)) >= _LONGEST:
+        return None
+    lasts, longer = np.array(times)
+    fixed = np.array([way.delay for way in ways])
+    credits = np.array([min(link.credits for link in way.links) for way in ways])
+    with_credits = [(credit, credits == credit) for credit in sorted(set(credits.tolist()))]
+    once = [share.stop - share.start > small for share in (share_of(size, rank, ranks) for rank in range(ranks))]
+    larger = np.array(once * 2)
+    ends = deque[npt.NDArray[np.int64]](maxlen=min(int(credits.max()), steps))
+    ready = free = np.zeros(ranks, np.int64)
+    for step in range(steps):
+        start = np.maximum(ready, free)  # integers
+        for credit, lanes in with_credits:
+            if credit <= len(ends):
+                np.maximum(start, ends[-credit], out=start, where=lanes)  # integers
+        at = (-step if collective == "all_gather" else -step - 1) % ranks
+        free = start + np.where(larger[at : at + ranks], longer, lasts)
+        ends.append(free + fixed)
+        ready = np.concatenate([ends[-1][-1:], ends[-1][:-1]])
+    return int(ends[-1].max())
