@@ -15,7 +15,6 @@ from . import policies
 from .errors import RunError
 from .kernels import DTYPES, execute
 from .package import CallSite, Inputs, Package, capacity_of, checked, no_scopes_of
-from .statements import Values
 
 # The bounded resources, and the reasons of stalls, in the document's vocabulary (sections 3.4 and 3.4.2).
 
@@ -38,14 +37,8 @@ class Waiting(NamedTuple):
     subject: str
 
 
-@dataclass(slots=True, eq=False)
-class ScopeState:
-    """A scope, and what it holds of complete tasks while it is open, by resource."""
-
-    open: bool = True
-    held: Counter[str] = field(default_factory=Counter)
-
-
+ScopeState: TypeAlias = Counter[str]
+"""A scope: what it holds of complete tasks, by resource."""
 Place: TypeAlias = tuple[Any, int | str]
 """The place of a statement: that of the body around it, and its number or the name of the body."""
 
@@ -312,7 +305,7 @@ class Machine:
         self.agenda: list[tuple[int, int, int]] = []
         """The events that are due, a heap of their times, kinds and numbers."""
         self.slots = [0] * len(package.slots)
-        self.values = Values(symbols, self.slots)
+        self.values: dict[str, Any] = {"symbol": symbols, "slot": self.slots}
         self.tensors: list[npt.NDArray[Any]] = [
             np.frombuffer(data, dtype=DTYPES[tensor.dtype]).copy()
             for tensor, data in zip(package.tensors, tensors, strict=True)
@@ -424,7 +417,7 @@ class Machine:
 
     def place(self, number: int, key: int) -> int:
         """Return the worker of a task, by the policy. Raise `RunError` for one that there is not."""
-        self.values.task, self.values.key = number, key
+        self.values["input"] = {"task": number, "key": key}
         worker = self.policy.value(self.values)
         if worker >= len(self.workers):
             problem = f"the policy places task {number} on worker {worker} of {len(self.workers)}"
@@ -510,10 +503,10 @@ class Machine:
                 self.channels[channel].producer_closes()
 
     def _free(self, task: TaskState) -> None:
-        """Free the resources of a complete task; an open scope keeps all but DepList nodes (AMB-WSP-07)."""
+        """Free the resources of a complete task; a scope that lasts keeps all but DepList nodes (AMB-WSP-07)."""
         self.resources.used["deplist_pool"] -= task.holds.pop("deplist_pool")
-        if task.scope is not None and task.scope.open:
-            task.scope.held.update(task.holds)
+        if task.scope is not None and any(scope is task.scope for scope in task.process.scopes):
+            task.scope.update(task.holds)
         else:
             self.resources.free(task.holds)
         self.freed()
@@ -599,7 +592,7 @@ class Machine:
                     if (waiting := process.waiting) is None
                     else {"reason": waiting.reason, "for": waiting.subject, "statement": path_of(process.place)},
                     "closed": [self.channels[channel].name for channel in process.closed],
-                    "scopes": [{pool: scope.held[pool] for pool in POOLS} for scope in process.scopes],
+                    "scopes": [{pool: scope[pool] for pool in POOLS} for scope in process.scopes],
                 }
                 for process in self.processes
             },

@@ -354,16 +354,6 @@ def stream_graph(package: Package) -> dict[str, Any]:
 # The features of a capability matrix that a program uses (section 5.2).
 
 
-FEATURES: Mapping[type[Any], tuple[str, str]] = {
-    statements.RunKernel: ("csp", "process_kernels"),
-    statements.Wait: ("csp", "wait"),
-    statements.Cond: ("predicates", "cond"),
-    statements.Repeat: ("predicates", "repeat"),
-    statements.Load: ("predicates", "tensor_to_slot"),
-}
-"""The features of statements, whatever their members."""
-
-
 def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
     """Yield the table, the feature and the path of each use; `resources` are those whose sizes a program names."""
     schedule = package.schedule
@@ -389,13 +379,20 @@ def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str,
     if package.symbols:
         yield "predicates", "symbols_between_runs", "/symbols/0"
     for path, statement in package.walk():
-        if type(statement) in FEATURES:
-            yield *FEATURES[type(statement)], path
-        elif isinstance(statement, statements.Task):
-            if statement.waits or statement.signals:
-                yield "csp", "task_signals", path
-            if statement.key is not None:
-                yield "predicates", "dispatch_key", f"{path}/key"
+        match statement:
+            case statements.RunKernel():
+                yield "csp", "process_kernels", path
+            case statements.Wait():
+                yield "csp", "wait", path
+            case statements.Cond() | statements.Repeat():
+                yield "predicates", statement.op, path
+            case statements.Load():
+                yield "predicates", "tensor_to_slot", path
+            case statements.Task():
+                if statement.waits or statement.signals:
+                    yield "csp", "task_signals", path
+                if statement.key is not None:
+                    yield "predicates", "dispatch_key", f"{path}/key"
 
 
 # The inputs of a run: symbols, tensors, and settings, which are sizes of resources, capacities of channels, and scopes

@@ -73,7 +73,8 @@ class Processes(Machine):
         """A process from its first statement to its end, which closes the channels that it produces."""
         yield from self.body(process, body, (None, "body"))
         process.place = (None, "end")
-        self.end(process)
+        for channel in process.produces:
+            self.close(process, channel)
         process.done = True
 
     def body(self, process: ProcessState, body: Body, outer: Place) -> Waits:
@@ -194,15 +195,9 @@ class Processes(Machine):
     def end_scope(self, process: ProcessState) -> None:
         """Free what complete tasks of the scope hold; no barrier (AMB-WSP-56)."""
         scope = process.scopes.pop()
-        scope.open = False
-        if scope.held:
-            self.resources.free(scope.held)
+        if scope:
+            self.resources.free(scope)
             self.freed()
-
-    def end(self, process: ProcessState) -> None:
-        """Close the channels that a process produces."""
-        for channel in process.produces:
-            self.close(process, channel)
 
     def value(self, expression: Expression) -> int:
         """Return the value of an expression now."""

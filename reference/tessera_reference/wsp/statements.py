@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 
 from .errors import ProgramRefused, RunError
 from .forms import U64, ChannelId, KernelId, Read, Reader, SlotId, TensorId, member, objects, plain, reference, whole
@@ -20,14 +20,8 @@ DEEPEST = 64
 # error.
 
 
-@dataclass(eq=False, slots=True)
-class Values:
-    """The values of symbols and slots now; for the expression of a policy, the issue number and the key of a task."""
-
-    symbols: Sequence[int]
-    slots: Sequence[int] = ()
-    task: int = 0
-    key: int = 0
+Values: TypeAlias = Mapping[str, Any]
+"""The values now, by kind of leaf: of `symbol` and `slot` by id, of `input`, which policies have, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +33,8 @@ class Leaf:
 
     def value(self, now: Values) -> int:
         """Return its value when the expression is evaluated."""
-        return LEAVES[self.kind].value(now, self.content)
+        value: int = self.content if self.kind == "constant" else now[self.kind][self.content]
+        return value
 
     @property
     def own_form(self) -> Mapping[str, Any]:
@@ -72,19 +67,13 @@ class Operation:
 Expression: TypeAlias = Annotated[Leaf | Operation, lambda reader, value, path: read_expression(reader, value, path)]
 
 
-class LeafKind(NamedTuple):
-    """A kind of leaf: the reader of its content, and its value."""
-
-    read: Read
-    value: Callable[[Values, Any], int]
-
-
-LEAVES: Mapping[str, LeafKind] = {
-    "constant": LeafKind(plain(whole, least=0, most=U64), lambda now, constant: constant),
-    "symbol": LeafKind(reference("symbol"), lambda now, symbol: now.symbols[symbol]),
-    "slot": LeafKind(reference("slot"), lambda now, slot: now.slots[slot]),
-    "input": LeafKind(plain(member, allowed=("task", "key")), lambda now, name: getattr(now, name)),
+LEAVES: Mapping[str, Read] = {
+    "constant": plain(whole, least=0, most=U64),
+    "symbol": reference("symbol"),
+    "slot": reference("slot"),
+    "input": plain(member, allowed=("task", "key")),
 }
+"""The readers of the contents of leaves, by kind."""
 
 
 def read_expression(reader: Reader, value: Any, path: str) -> Expression:
@@ -96,7 +85,7 @@ def read_expression(reader: Reader, value: Any, path: str) -> Expression:
             raise ProgramRefused(path, "is an input, which the expressions of a dispatch policy have alone")
         if kind == "slot" and reader.of_policy:
             raise ProgramRefused(path, "reads a slot, which belongs to processes")
-        return Leaf(kind, LEAVES[kind].read(reader, value[kind], f"{path}/{kind}"))
+        return Leaf(kind, LEAVES[kind](reader, value[kind], f"{path}/{kind}"))
     if not isinstance(value, dict) or set(value) != {"op", "operands"}:
         raise ProgramRefused(path, "is no expression: a constant, a symbol, a slot, or an op with operands")
     op = member(value["op"], f"{path}/op", tuple(ARITY))

@@ -47,6 +47,12 @@ def counted_by_kernel(self: Any, process: Any, site: Any, key: int, scalars: Any
         self.place = place
 
 
+def unclosed(self: Any, process: Any, body: Any) -> Any:
+    """A process ends without a close."""
+    yield from self.body(process, body, (None, "body"))
+    process.done = True
+
+
 READINGS = [
     altered("AMB-WSP-02", "closes a channel with its first producer", NETWORKS, Networks, (
         ChannelState, "producer_closes", closed_by_the_first
@@ -58,7 +64,7 @@ READINGS = [
         Machine, "issue", counted_by_kernel
     ), name="counters_of_kernels"),
     altered("AMB-WSP-24", "closes a channel where a process says so, not at its end", NETWORKS, Networks, (
-        Processes, "end", lambda self, process: None
+        Processes, "whole", unclosed
     ), name="explicit_close"),
     altered("AMB-WSP-54", "ends the process of a consumer with its channel", NETWORKS, Networks, (
         Processes, "body", ends_the_process), (Processes, "whole", until_it_ends

@@ -36,7 +36,8 @@ def until_it_ends(self, process, body):
     """Run a process that may end before its last statement."""
     with suppress(Ended):
         yield from self.body(process, body, (None, "body"))
-    self.end(process)
+    for channel in process.produces:
+        self.close(process, channel)
     process.done = True
 
 

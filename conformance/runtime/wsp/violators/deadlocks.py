@@ -88,27 +88,27 @@ def barrier_at_end(usual, self, process, statements, outer):
 
 @breaks("WSP-03.4.3-02", "frees 64 bytes at most", "wsp.run.Processes.end_scope")
 def frees_64_bytes(usual, self, process):
-    held = process.scopes[-1].held
+    held = process.scopes[-1]
     held["heap_arena"] = min(held["heap_arena"], 64)
     usual(self, process)
 
 
 @breaks("WSP-03.4.3-07", "ends of scopes free nothing", "wsp.run.Processes.end_scope")
 def held_for_good(usual, self, process):
-    process.scopes.pop().open = False
+    process.scopes.pop()
 
 
 @breaks("WSP-03.4.3-02", "the end of a scope frees what outer ones hold", "wsp.run.Processes.end_scope")
 def with_outer(usual, self, process):
     usual(self, process)
     for outer in process.scopes:
-        self.resources.free(outer.held)
-        outer.held.clear()
+        self.resources.free(outer)
+        outer.clear()
 
 
 @breaks("WSP-03.4.3-01", "scopes hold on three levels", "wsp.machine.Machine._free")
 def three_levels(usual, self, task):
-    task.scope = None if task.scope in task.process.scopes[3:] else task.scope
+    task.scope = None if any(scope is task.scope for scope in task.process.scopes[3:]) else task.scope
     usual(self, task)
 
 

@@ -8,7 +8,7 @@ from tessera_reference.wsp import run, statements
 from tessera_reference.wsp.errors import RunError
 from tessera_reference.wsp.forms import U64
 from tessera_reference.wsp.machine import PROCESS_GOES_ON
-from tessera_reference.wsp.statements import BINARY, LEAVES, Leaf, Operation
+from tessera_reference.wsp.statements import BINARY, Leaf, Operation
 
 from ....ir.violators.changes import breaks, changed, wrapped
 from .changes import RunsLatest
@@ -155,9 +155,8 @@ VIOLATORS = [
     operator("wide_shift", "shifts everything out by 64 or more", "shl", lambda a, b: (a << b) & U64 if b < 64 else 0),
     operator("signed_shift", "shifts the sign in", "shr", lambda a, b: (signed(a) >> (b & 63)) & U64),
     operator("divides_by_zero", "gives 0 for a division by zero", "div", lambda a, b: a // b if b else 0),
-    changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles",
-        ("wsp.statements.LEAVES", LEAVES | {"constant": LEAVES["constant"]._replace(
-            value=lambda now, constant: int(float(constant)) & U64)})),
+    wrapped("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles", "wsp.statements.Leaf.value",
+        lambda usual, self, now: int(float(self.content)) & U64 if self.kind == "constant" else usual(self, now)),
     issued_late("WSP-04.1-04", "late_task", "reads operands at each attempt to issue",
         lambda self, statement, process, site, key, scalars: (process, site, key, [*map(self.value, site.scalars)])),
     issued_late("WSP-04.2-07", "late_key", "reads the key at each attempt to issue",
