@@ -1,7 +1,7 @@
 """The answers with which a failed case of an endpoint would pass, found by judging the case with modified answers.
 
-The messages of an endpoint are simple: an outcome, a code, two ids. A few kinds of change to the recorded answers
-therefore suffice to correct any of them: another outcome, another code, a response more or less, a member. The search
+The messages of an endpoint are simple: an outcome, a code, two ids. The search begins with the recorded answers in the
+right form. A few kinds of change suffice to correct any of them: another outcome, another code, one answer less. It
 keeps changes with which the case gets further, until its failing check holds. If the case would then send a request
 that it never sent, later answers are unknown, and the answers up to there are the expected ones.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,7 +19,6 @@ from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.protocol import Fault, Returned
 from tessera_conformance.reports.reproduce_endpoint import (
     ANYTHING,
-    TYPES,
     is_response,
     other_members,
     pair_of,
@@ -101,7 +99,7 @@ class Search:
 
     def expected(self) -> list[dict[str, Any] | None] | None:
         """Return summaries of answers with which the case passes, without parts that it ignores; None if not found."""
-        history = [self._recorded(number) for number in range(len(self._exchanges))]
+        history = [self._in_right_form(number) for number in range(len(self._exchanges))]
         best, place = self._judge(history), 0
         while not best.done:
             for changed, at in self._changes(history, place):
@@ -117,15 +115,17 @@ class Search:
                 history = alone
         return [None if answers is None else self._judged(history, number) for number, answers in enumerate(history)]
 
-    def _recorded(self, number: int) -> Answers | None:
-        exchange = self._exchanges[number]
-        if exchange.method != EXCHANGE:
+    def _in_right_form(self, number: int) -> Answers | None:
+        """Return the recorded answers as well-formed responses to each request and to no other, and the refusals."""
+        exchange, pairs = self._exchanges[number], self._pairs[number]
+        answers = (
+            [] if exchange.method == EXCHANGE and isinstance(exchange.observation, Fault) else answers_of(exchange)
+        )
+        if answers is None:
             return None
-        if isinstance(exchange.observation, Returned):
-            return answers_of(exchange)
-        if isinstance(exchange.observation, Fault):
-            return [_response(pair, True) for pair in self._pairs[number]]
-        return None
+        kept = [_right(answer) for answer in answers if not is_response(answer) or pair_of(answer) in pairs]
+        answered = {pair_of(answer) for answer in kept if is_response(answer)}
+        return [*kept, *(_response(pair, True) for pair in pairs if pair not in answered)]
 
     def _judge(self, history: History) -> Trial:
         """Return the progress of the case with these answers."""
@@ -150,32 +150,18 @@ class Search:
         return Trial(error is None and bool(check.records), passed, -distance)
 
     def _changes(self, history: History, place: int) -> Iterator[tuple[History, int]]:
-        """Yield histories with one change, and its position; the last exchange and changes of many answers come first.
+        """Yield histories with one answer changed, and its position; the last exchange comes first.
 
-        Single answers are changed from the position of the previous change on: a case judges them one after the other.
+        Answers are changed from the position of the previous change on: a case judges them one after the other.
         """
         for number in reversed(range(len(history))):
             answers = history[number]
             if answers is None:
                 continue
-            for change in (_of_right_form, _without_other_members, self._only_and_all(number), _without_repetitions):
-                if (changed := change(deepcopy(answers))) != answers:
-                    yield [*history[:number], changed, *history[number + 1 :]], place
             for at in (*range(place, len(answers)), *range(min(place, len(answers)))):
                 for replaced in _replacements(answers[at], history):
                     changed = [*answers[:at], *replaced, *answers[at + 1 :]]
                     yield [*history[:number], changed, *history[number + 1 :]], at
-
-    def _only_and_all(self, number: int) -> Callable[[Answers], Answers]:
-        """Return a change that adds a response to each unanswered request and drops those to unknown requests."""
-
-        def mended(answers: Answers) -> Answers:
-            pairs = self._pairs[number]
-            answers_kept = [answer for answer in answers if not is_response(answer) or pair_of(answer) in pairs]
-            answered = Counter(pair_of(answer) for answer in answers_kept if is_response(answer))
-            return [*answers_kept, *(_response(pair, True) for pair in pairs if not answered[pair])]
-
-        return mended
 
     def _judged(self, history: History, number: int) -> dict[str, Any]:
         """Return the summary of an exchange, with ANYTHING in place of values that the case does not judge."""
@@ -234,35 +220,24 @@ def _response(pair: str, ok: bool, code: str = "REFUSED") -> dict[str, Any]:
 
 def _replacements(answer: Any, history: History) -> Iterator[Answers]:
     """Yield replacements of one answer: the other outcome, another code of the history, nothing."""
-    if is_response(answer) and not wrong_members(answer):
+    if is_response(answer):
         completion = answer["completion"]
         yield [_response(pair_of(answer), not completion["ok"])]
-        sound = (one for answers in history for one in answers or () if is_response(one) and not wrong_members(one))
-        codes = [one["completion"]["error_code"] for one in sound if not one["completion"]["ok"]]
+        responses = (one for answers in history for one in answers or () if is_response(one))
+        codes = [one["completion"]["error_code"] for one in responses if not one["completion"]["ok"]]
         for code in dict.fromkeys(codes) if not completion["ok"] else ():
             yield [_response(pair_of(answer), False, code)]
     yield []
 
 
-def _of_right_form(answers: Answers) -> Answers:
-    """Return the answers, with responses whose members are missing, ill-typed or inconsistent rebuilt."""
-    fixed = list(answers)
-    for place, answer in enumerate(answers):
-        if is_response(answer) and wrong_members(answer):
-            completion = answer["completion"] if isinstance(answer.get("completion"), dict) else {}
-            code = completion.get("error_code")
-            code = code if isinstance(code, str) and code else "REFUSED"
-            fixed[place] = _response(pair_of(answer), bool(completion.get("ok")), code)
-    return fixed
-
-
-def _without_other_members(answers: Answers) -> Answers:
-    for answer in answers:
-        for name in other_members(answer) if is_response(answer) else ():
-            answer.pop(name, None)
-            if isinstance(answer.get("completion"), dict) and name not in TYPES:
-                answer["completion"].pop(name, None)
-    return answers
+def _right(answer: Any) -> Any:
+    """Return an answer; a response with missing, ill-typed, inconsistent or unknown members is made anew."""
+    if not is_response(answer) or not (wrong_members(answer) or other_members(answer)):
+        return answer
+    completion = answer["completion"] if isinstance(answer.get("completion"), dict) else {}
+    code = completion.get("error_code")
+    code = code if isinstance(code, str) and code else "REFUSED"
+    return _response(pair_of(answer), bool(completion.get("ok")), code)
 
 
 def _without_repetitions(answers: Answers) -> Answers:

@@ -212,9 +212,6 @@ def schema_text(kind: str) -> str:
 
 
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}
-RENDERS = "Render a report file; with --format html, several of them side by side in one page."
-MERGES = "Join the reports of all shards K/N of one run into the report of the whole run, and make its pages."
-COMPARES = "Say which cases were fixed, broke, changed otherwise, were added or disappeared from A to B."
 FORMATS: dict[str, Rendering] = {
     "terminal": terminal_summary,
     "markdown": markdown,
@@ -226,7 +223,7 @@ FORMATS: dict[str, Rendering] = {
 
 def configure_report(parser: argparse.ArgumentParser) -> None:
     """The command `report`."""
-    parser.description = RENDERS
+    parser.description = "Render a report file; with --format html, several of them side by side in one page."
     parser.add_argument(
         "files", type=Path, nargs="+", metavar="FILE", help=f"{FILE_NAME}, or the directory that holds it"
     )
@@ -239,7 +236,9 @@ def configure_report(parser: argparse.ArgumentParser) -> None:
 
 def configure_merge(parser: argparse.ArgumentParser) -> None:
     """The command `merge`."""
-    parser.description = MERGES
+    parser.description = (
+        "Join the reports of all shards K/N of one run into the report of the whole run, and make its pages."
+    )
     parser.add_argument("parts", type=Path, nargs="+", metavar="REPORT", help="the report of a shard, or its directory")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="where the joined report goes")
     parser.set_defaults(handler=reporting_errors(join, UnreadableReport, CannotMerge, RegistryError))
@@ -247,7 +246,7 @@ def configure_merge(parser: argparse.ArgumentParser) -> None:
 
 def configure_compare(parser: argparse.ArgumentParser) -> None:
     """The command `compare`."""
-    parser.description = COMPARES
+    parser.description = "Say which cases were fixed, broke, changed otherwise, were added or disappeared from A to B."
     parser.add_argument("before", type=Path, metavar="A", help="the earlier report, or its directory")
     parser.add_argument("after", type=Path, metavar="B", help="the later report, or its directory")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
@@ -255,25 +254,18 @@ def configure_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def show(arguments: argparse.Namespace) -> int:
-    """`report FILE...`."""
+    """Print a report, or several as one page; return the worst of their exit codes."""
     reports, registry = [_read(path) for path in arguments.files], load_registry(clauses_directory())
-    if len(reports) > 1:
-        return _show_together(reports, registry, arguments)
-    (report,) = reports
-    if arguments.format == "all":
-        publish(report, registry, arguments.output)
-    else:
-        _put(FORMATS[arguments.format](report, registry), arguments.output)
-    return _exit_code(report)
-
-
-def _show_together(reports: Sequence[Report], registry: Registry, arguments: argparse.Namespace) -> int:
-    """Print several reports as one page; return the worst of their exit codes."""
-    if arguments.format != "html":
+    if len(reports) > 1 and arguments.format != "html":
         actual = f"{arguments.format} is of one report, and {len(reports)} are given"
         print_error(error_text("--format", actual, "html", "or `tessera-conformance compare` for two"))
         return UNUSABLE
-    _put(compared_page(reports, registry), arguments.output)
+    if len(reports) > 1:
+        _put(compared_page(reports, registry), arguments.output)
+    elif arguments.format == "all":
+        publish(reports[0], registry, arguments.output)
+    else:
+        _put(FORMATS[arguments.format](reports[0], registry), arguments.output)
     return max(map(_exit_code, reports))
 
 
