@@ -85,7 +85,7 @@ def test_under_other_numpy_versions(version: str, peer_folder: Callable[..., Pat
 SAMPLED = """
 import sys
 from tessera_conformance.cases import vectors_directory
-from tessera_conformance.vectors.check import read_all, recompute
+from tessera_conformance.commands.vectors import read_all, recompute
 
 vectors = [vector for file in read_all(vectors_directory(), []) for vector in file.vectors][:: int(sys.argv[1])]
 print(f"{len(vectors)} vectors", *recompute(vectors))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.vectors.check import configure_vectors
+from tessera_conformance.commands.vectors import configure_vectors
 
 SOURCE = '''"""Sums of fp32."""
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from tessera_conformance.commands.vectors import differences, integrity
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.vectors import load
-from tessera_conformance.vectors.check import differences, integrity
 from tessera_conformance.vectors.files import DamagedFile, Unanswerable, canonical, digest
 
 CHECKOUT = Path(__file__).resolve().parents[2]

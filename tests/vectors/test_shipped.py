@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tessera_conformance import cases
+from tessera_conformance.commands.vectors import default_sources, recompute
 from tessera_conformance.vectors import load
 from tessera_conformance.vectors.building import counted, counter_bits
-from tessera_conformance.vectors.check import default_sources, recompute
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TOPICS = sorted(

@@ -44,7 +44,7 @@ TASKS = {
     },
     "examine the suite": {
         "clauses": ("commands.clauses", "the clauses: list, show, check, lock, coverage"),
-        "vectors": ("vectors.check", "the golden vectors: fill, check, diff"),
+        "vectors": ("commands.vectors", "the golden vectors: fill, check, diff"),
         "strength": ("strength.commands", "run the violators and write the kill matrix"),
         "schema": ("reports.publish", "the schema of a TOML file, for an editor"),
         "completion": ("cli", "the completions of a shell: bash, zsh or tcsh"),

@@ -48,7 +48,7 @@ from tessera_conformance.vectors.judging import outputs_of
 # The golden vectors whose answers are computed again, spread over the workers of a cluster.
 
 
-MODULE = "tessera_conformance.vectors.check"
+MODULE = "tessera_conformance.commands.vectors"
 LEAST_SECONDS = 2.0
 """The least seconds of a unit: its process starts and reads the files."""
 SECONDS = 0.02
