@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance import oracle
-from tessera_conformance.arithmetic import canonical, replay
-from tessera_conformance.arithmetic.nodes import Product
+from tessera_conformance.arithmetic import Product, canonical, replay
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.exact import values_of
 from tessera_conformance.oracle.trees import Tree

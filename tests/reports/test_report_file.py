@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tessera_conformance.arithmetic.nodes import CHOICES, MOST_ALIGNMENT_BITS
+from tessera_conformance.arithmetic import CHOICES, MOST_ALIGNMENT_BITS
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.cli import main
 from tessera_conformance.protocol import Fault, Observation, Returned

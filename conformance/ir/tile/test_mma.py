@@ -10,7 +10,7 @@ from operator import mul
 
 import pytest
 
-from tessera_conformance.arithmetic.nodes import NodeArithmetic
+from tessera_conformance.arithmetic import NodeArithmetic
 from tessera_conformance.arithmetic.replay import matmul
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, fragment
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, WARPS, buffers_after, fails

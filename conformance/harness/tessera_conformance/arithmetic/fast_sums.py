@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import gmpy2
 import numpy as np
 
-from tessera_conformance.arithmetic.nodes import NodeArithmetic
+from tessera_conformance.arithmetic import NodeArithmetic
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.trees import START, Tree
 from tessera_conformance.tensors import Tensor

@@ -11,9 +11,8 @@ from math import prod
 
 import numpy as np
 
-from tessera_conformance.arithmetic import fast_sums
+from tessera_conformance.arithmetic import NodeArithmetic, fast_sums
 from tessera_conformance.arithmetic.fast_sums import Array, PendingArray
-from tessera_conformance.arithmetic.nodes import NodeArithmetic
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.exact import NAN, ZERO, FloatFormat, Format, Value
 from tessera_conformance.oracle.trees import START, Tree

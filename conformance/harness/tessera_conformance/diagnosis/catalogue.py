@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tessera_conformance.arithmetic import Rounding
 from tessera_conformance.diagnosis.departure import ORDERS, OWN, TRUNCATED, Departure
 from tessera_conformance.diagnosis.kernels import COMPOSED, KERNELS
 from tessera_conformance.oracle.elementwise import OPERATIONS as FUNCTIONS
+from tessera_conformance.oracle.exact import Rounding
 
 SUMS = frozenset({"sum", "mean", "softmax", "logsumexp", "layer_norm", "rms_norm", "all_reduce"})
 PRODUCTS = frozenset({"matmul", "flash_attention", "attention"})

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera_conformance.arithmetic.nodes import NodeArithmetic
+from tessera_conformance.arithmetic import NodeArithmetic
 from tessera_conformance.cases import vectors_directory
 from tessera_conformance.oracle.trees import START, Tree, TreeError
 from tessera_conformance.probe.calls import DTYPES, OPERATIONS, Box, CannotProbe, Subject, hello_of, words_of

@@ -12,13 +12,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.arithmetic import Rounding, replay
-from tessera_conformance.arithmetic.nodes import ModelError, NodeArithmetic, canonical
+from tessera_conformance.arithmetic import ModelError, NodeArithmetic, canonical, replay
 from tessera_conformance.check import are_nan
 from tessera_conformance.oracle.exact import (
     ACCUMULATORS,
     NEGATIVE_ZERO,
     ZERO,
+    Rounding,
     Value,
     float_format,
     is_negative,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
+import runpy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -215,11 +215,7 @@ def _within(name: str, beginning: str) -> bool:
 def _load(name: str, path: Path) -> SourceTopic:
     where = str(path)
     try:
-        spec = importlib.util.spec_from_file_location(f"vector_source_{path.stem}", path)
-        assert spec is not None and spec.loader is not None  # the file is a Python module
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        topic = getattr(module, "topic", None)
+        topic = runpy.run_path(where).get("topic")
         if not isinstance(topic, Topic) or not topic.documentation:
             raise BrokenSource("no documented topic", path.name, "write a docstring and `topic = Topic(__doc__)`")
         cases = tuple(topic.cases())
