@@ -1,4 +1,4 @@
-"""Errors of programs, packages and runs; states of capabilities; cycles of names."""
+"""Errors of programs, packages and runs; cycles of names."""
 
 from __future__ import annotations
 
@@ -80,10 +80,6 @@ class RunError(WspFailure):
     process: str = ""
     statement: str = ""
     text = "{code}: {problem}"
-
-
-STATES = ("enforced", "recorded", "diagnosed", "unsupported")
-"""The states of a capability (section 1.3)."""
 
 
 def first_cycle(graph: Mapping[str, Sequence[str]]) -> list[str]:

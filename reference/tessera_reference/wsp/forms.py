@@ -16,7 +16,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from ..numerics.formats import shown
-from .errors import STATES, ProgramRefused
+from .errors import ProgramRefused
 
 MOST = (1 << 32) - 1
 U64 = (1 << 64) - 1
@@ -199,7 +199,8 @@ def reference(noun: str) -> Read:
 
 Name: TypeAlias = Annotated[str, plain(name)]
 Text: TypeAlias = Annotated[str, plain(text)]
-State: TypeAlias = Annotated[str, plain(member, allowed=STATES)]
+State: TypeAlias = Annotated[str, plain(member, allowed=("enforced", "recorded", "diagnosed", "unsupported"))]
+"""The state of a capability (section 1.3)."""
 Amount: TypeAlias = Annotated[int, plain(whole, least=0, most=MOST)]
 Size: TypeAlias = Annotated[int, plain(whole, least=1, most=MOST)]
 Word: TypeAlias = Annotated[int, plain(whole, least=0, most=U64)]

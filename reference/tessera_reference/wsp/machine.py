@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import policies
 from .errors import RunError
 from .kernels import DTYPES, execute
 from .package import CallSite, Inputs, Package, capacity_of, checked, no_scopes_of
@@ -328,11 +327,8 @@ class Machine:
             capacity = settings[capacity_of(channel.name)]
             producers = sum(index in process.produces for process in self.processes)
             self.channels.append(ChannelState(index, capacity, channel.latency, producers, channel.name, self))
-        policy = package.schedule.policy
-        count = policy.parameters["workers"]
-        assert isinstance(count, int)
-        self.workers = [WorkerState(index) for index in range(count)]
-        self.policy = policies.worker(policy.id, policy.parameters)
+        self.workers = [WorkerState(index) for index in range(package.schedule.policy.workers)]
+        self.policy = package.schedule.policy.worker
 
     # time, which neither the host nor a seed has a part in
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Unpack
 
-from . import policies, statements
+from . import statements
 from .deadlock import explained
 from .errors import DeviceNeeded, WspFailure
 from .forms import MOST
@@ -74,8 +74,8 @@ def _tables(package: Package) -> str:
     policy, csp = package.schedule.policy, package.csp
     scalars = 1 + max((len(kernel.parameters) for kernel in package.kernels), default=0)
     return row(
-        *(len(package.symbols), policy.parameters["workers"], scalars),
-        _value(policies.worker(policy.id, policy.parameters)),
+        *(len(package.symbols), policy.workers, scalars),
+        _value(policy.worker),
         table("KernelInfo", map(_kernel, package.kernels)),
         table("ChannelInfo", [row(text(channel.name), channel.latency) for channel in csp.channels]),
         table("ProcessInfo", [_process(package, process) for process in csp.processes]),

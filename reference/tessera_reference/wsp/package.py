@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import signature
 from itertools import product
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -16,7 +17,7 @@ from . import policies, statements
 from .errors import ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective, first_cycle
 from .forms import MOST, PACKAGE, PROGRAM, Amount, Entry, Name, Reader, Size, State, Text, Word, form, plain, whole
 from .kernels import DTYPES, Dtype, Kernel, check_call
-from .statements import Body, Expression, Statement, TensorArgument, read_expression
+from .statements import Body, Expression, Leaf, Statement, TensorArgument, read_expression
 from .targets import NAMES, Target, target
 
 # The canonical bytes of a package and its content hash (section 7.2).
@@ -39,6 +40,7 @@ def content_hash(document: Mapping[str, Any]) -> str:
 ABI = "v10.0"
 FORMAT = 1
 MOST_ELEMENTS = 1 << 24
+MOST_WORKERS = 1 << 16
 BODIES = ("body", "then", "otherwise")
 """The members of statements that have statements."""
 HEX = re.compile(r"(?:[0-9a-f]{2})*")
@@ -69,7 +71,34 @@ class Policy:
 
     def check(self, path: str) -> None:
         """Raise `ProgramRefused` for a policy that there is not, and for other parameters than it has."""
-        policies.check(self.id, self.parameters, path)
+        if self.id not in policies.found():
+            raise ProgramRefused(f"{path}/id", f"is {self.id}, expected one of {', '.join(policies.found())}")
+        expected = signature(policies.found()[self.id]).parameters
+        if set(self.parameters) != set(expected):
+            actual = ", ".join(self.parameters) or "none"
+            raise ProgramRefused(f"{path}/parameters", f"are {actual}, expected {', '.join(expected)}")
+        for parameter in expected:
+            kind = "number" if parameter == "workers" else "expression"
+            if (kind == "number") != isinstance(self.parameters[parameter], int):
+                raise ProgramRefused(f"{path}/parameters/{parameter}", f"is no {kind}")
+        if not 1 <= self.workers <= MOST_WORKERS:
+            raise ProgramRefused(f"{path}/parameters/workers", f"is {self.workers}, expected 1 to {MOST_WORKERS}")
+
+    @property
+    def workers(self) -> int:
+        """The number of workers."""
+        workers = self.parameters["workers"]
+        assert isinstance(workers, int)
+        return workers
+
+    @property
+    def worker(self) -> Expression:
+        """The worker of a task as an expression of `task` and `key`."""
+        stated = {
+            name: Leaf("constant", value) if isinstance(value, int) else value
+            for name, value in self.parameters.items()
+        }
+        return policies.found()[self.id](**stated)
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from inspect import signature
 from pkgutil import iter_modules
-from typing import TypeAlias
 
-from ..errors import ProgramRefused
-from ..statements import Expression, Leaf
-
-MOST_WORKERS = 1 << 16
-Parameter: TypeAlias = int | Expression
+from ..statements import Expression
 
 
 @cache
@@ -27,26 +21,3 @@ def found() -> Mapping[str, Callable[..., Expression]]:
     """The functions `worker` by policy id."""
     names = sorted(module.name for module in iter_modules(__path__))
     return {name: import_module(f"{__name__}.{name}").worker for name in names}
-
-
-def check(policy_id: str, parameters: Mapping[str, Parameter], path: str) -> None:
-    """A policy exists and has its parameters. Raises `ProgramRefused`."""
-    if policy_id not in found():
-        raise ProgramRefused(f"{path}/id", f"is {policy_id}, expected one of {', '.join(found())}")
-    expected = signature(found()[policy_id]).parameters
-    if set(parameters) != set(expected):
-        actual = ", ".join(parameters) or "none"
-        raise ProgramRefused(f"{path}/parameters", f"are {actual}, expected {', '.join(expected)}")
-    for parameter in expected:
-        kind = "number" if parameter == "workers" else "expression"
-        if (kind == "number") != isinstance(parameters[parameter], int):
-            raise ProgramRefused(f"{path}/parameters/{parameter}", f"is no {kind}")
-    workers = parameters["workers"]
-    if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
-        raise ProgramRefused(f"{path}/parameters/workers", f"is {workers}, expected 1 to {MOST_WORKERS}")
-
-
-def worker(policy_id: str, parameters: Mapping[str, Parameter]) -> Expression:
-    """Return the worker of a task as an expression of `task` and `key`."""
-    stated = {name: Leaf("constant", value) if isinstance(value, int) else value for name, value in parameters.items()}
-    return found()[policy_id](**stated)
