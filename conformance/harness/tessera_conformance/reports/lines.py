@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from tessera_conformance.check import CheckRecord
 from tessera_conformance.protocol import Fault, Returned, write_outcome
@@ -86,8 +86,6 @@ class ObservedLine(Mapping[str, Any]):
     """The line of one case."""
 
     __slots__ = ("_packed", "_parsed")
-    _parsed_last: ClassVar[tuple[ObservedLine, dict[str, Any]] | None] = None
-    """The last line whose checks or exchanges were read, and both: readers ask for them in turn."""
 
     def __init__(self, text: str) -> None:
         self._packed = zlib.compress(text.encode(), 1)
@@ -111,20 +109,20 @@ class ObservedLine(Mapping[str, Any]):
         return self._parsed
 
     def __getitem__(self, key: str) -> Any:
-        short = self._short
-        if key in short:
-            return short[key]
-        last = ObservedLine._parsed_last
-        if last is None or last[0] is not self:
-            line = json.loads(self.text)
-            ObservedLine._parsed_last = last = (self, {name: line.get(name, []) for name in LONG})
-        return last[1][key]
+        return self._short[key] if key in self._short else _long_fields(self._packed)[key]
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._short, *LONG])
 
     def __len__(self) -> int:
         return len(self._short) + len(LONG)
+
+
+@lru_cache(maxsize=1)  # readers ask for both in turn
+def _long_fields(packed: bytes) -> dict[str, Any]:
+    """Return the checks and the exchanges of a line."""
+    line = json.loads(zlib.decompress(packed))
+    return {name: line.get(name, []) for name in LONG}
 
 
 def without_run(line: Mapping[str, Any]) -> dict[str, Any]:

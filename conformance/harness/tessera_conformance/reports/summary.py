@@ -7,7 +7,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -331,6 +331,7 @@ CLAUSE = "COLL-06-02"
 PICOSECONDS = 10**12
 
 Point = tuple[float, float]
+Tick = tuple[float, str]
 
 
 @dataclass(frozen=True)
@@ -398,56 +399,43 @@ def _why_not(report: Report) -> str:
     return f"{line['verdict'].replace('_', ' ')}; {line['reason'] or 'no case gave a figure'}."
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """The powers of ten that an axis spans, and the coordinates of its ends."""
+def _scale(values: Sequence[float], begins: float, ends: float) -> tuple[Callable[[float], float], list[Tick]]:
+    """Return the function from a value to its coordinate on an axis that spans all values, and the axis's ticks."""
+    least = math.floor(math.log10(min(values)))
+    most = max(math.ceil(math.log10(max(values))), least + 1)
 
-    least: int
-    most: int
-    begins: float
-    ends: float
+    def at(value: float) -> float:
+        part = (math.log10(value) - least) / (most - least)
+        return begins + part * (ends - begins)
 
-    @classmethod
-    def over(cls, values: Sequence[float], begins: float, ends: float) -> _Scale:
-        """Return an axis that spans all values."""
-        least, most = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-        return cls(least, max(most, least + 1), begins, ends)
-
-    def at(self, value: float) -> float:
-        """Return the coordinate of a value."""
-        part = (math.log10(value) - self.least) / (self.most - self.least)
-        return self.begins + part * (self.ends - self.begins)
-
-    def ticks(self) -> Iterator[tuple[float, str]]:
-        """Yield powers of ten with their coordinates and labels; of many powers each second or third."""
-        for power in range(self.least, self.most + 1, 1 + (self.most - self.least) // 8):
-            yield self.at(10.0**power), _power(power)
+    powers = range(least, most + 1, 1 + (most - least) // 8)  # of many each second or third
+    return at, [(at(10.0**power), _power(power)) for power in powers]
 
 
 def _panel(plot: Plot, lines: Mapping[str, Sequence[Point]], roof: float | None) -> Iterator[str]:
     points = [point for line in lines.values() for point in line]
     right, bottom = CHART_WIDTH - RIGHT, HEIGHT - BOTTOM
-    x = _Scale.over([size for size, _ in points], LEFT, right)
-    y = _Scale.over([rate for _, rate in points] + ([roof] if roof else []), bottom, TOP)
+    x, sizes = _scale([size for size, _ in points], LEFT, right)
+    y, rates = _scale([rate for _, rate in points] + ([roof] if roof else []), bottom, TOP)
     yield f'<text class="title" x="{LEFT}" y="16">{_text(plot.title)}</text>'
-    for place, label in x.ticks():
+    for place, label in sizes:
         yield f'<line class="grid" x1="{place:.1f}" y1="{TOP}" x2="{place:.1f}" y2="{bottom}"/>'
         yield f'<text x="{place:.1f}" y="{bottom + 17}" text-anchor="middle">{label}</text>'
-    for place, label in y.ticks():
+    for place, label in rates:
         yield f'<line class="grid" x1="{LEFT}" y1="{place:.1f}" x2="{right}" y2="{place:.1f}"/>'
         yield f'<text x="{LEFT - 7}" y="{place + 4:.1f}" text-anchor="end">{label}{plot.of_rate}</text>'
     yield f'<text x="{(LEFT + right) / 2:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{_text(plot.of_size)}</text>'
     best = max(rate for _, rate in points)
-    height, label = y.at(roof or best), "link" if roof else "best measured"
+    height, label = y(roof or best), "link" if roof else "best measured"
     yield f'<line class="roof" x1="{LEFT}" y1="{height:.1f}" x2="{right}" y2="{height:.1f}"/>'
-    ends = {name: y.at(line[-1][1]) for name, line in lines.items()}
+    ends = {name: y(line[-1][1]) for name, line in lines.items()}
     places = _apart({"": height, **ends})
     yield f'<text class="label" x="{right + 8}" y="{places[""] + 4:.1f}">{label}</text>'
     for number, (name, line) in enumerate(lines.items()):
-        coordinates = " ".join(f"{x.at(size):.1f},{y.at(rate):.1f}" for size, rate in line)
+        coordinates = " ".join(f"{x(size):.1f},{y(rate):.1f}" for size, rate in line)
         yield f'<g class="line-{number % 6}"><title>{_text(_tooltip(name, line, plot))}</title>'
         yield f'<polyline points="{coordinates}"/>'
-        yield from (f'<circle cx="{x.at(size):.1f}" cy="{y.at(rate):.1f}" r="3"/>' for size, rate in line)
+        yield from (f'<circle cx="{x(size):.1f}" cy="{y(rate):.1f}" r="3"/>' for size, rate in line)
         yield f'<text class="label" x="{right + 8}" y="{places[name] + 4:.1f}">{_text(name.replace("_", " "))}</text>'
         yield "</g>"
 
