@@ -263,10 +263,17 @@ EXACT: Steps = Steps()
 FAST: Fast = Fast()
 
 
-def enclosed(compute: Callable[[Steps], Sequence[Interval]], count: int, rule: str, steps: Steps = FAST) -> Enclosures:
-    """Return the enclosures of so many results of some steps, which are taken exactly and with errors."""
+def enclosed(
+    compute: Callable[[Steps, list[Interval]], Sequence[Interval]],
+    values: Sequence[Value],
+    count: int,
+    rule: str,
+    steps: Steps = FAST,
+) -> Enclosures:
+    """Return the enclosures of so many results of some steps on operands, which are taken exactly and with errors."""
     try:
-        pairs = zip(compute(EXACT), compute(steps), strict=True)
+        operands = list(map(point, values))
+        pairs = zip(compute(EXACT, operands), compute(steps, operands), strict=True)
         return [promised(enclosure, ideal, actual, rule) for ideal, actual in pairs]
     except Unpromised:
         return [None] * count

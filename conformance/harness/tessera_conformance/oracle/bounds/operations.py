@@ -95,7 +95,7 @@ def each(
     """Return the enclosure of a result of each group of operands, which is computed once for equal groups."""
 
     def single(group: Sequence[Value]) -> Enclosure | None:
-        return enclosed(lambda steps: [compute(steps, *map(point, group))], 1, rule, steps)[0]
+        return enclosed(lambda steps, operands: [compute(steps, *operands)], group, 1, rule, steps)[0]
 
     by_group = {group: single(group) for group in set(groups)}
     return [by_group[group] for group in groups]
@@ -120,16 +120,17 @@ def along(
 ) -> Enclosures:
     """Return a composition over each row along an axis and over vectors beside it; None for a nonfinite row."""
     result, inner = float_format(x.dtype), accumulator_of(x.dtype)
-    values, beside = values_of(x), [values_of(vector) for vector in vectors]
+    values, beside = values_of(x), [value for vector in vectors for value in values_of(vector)]
     enclosures: Enclosures = [None] * x.size
+    length = x.shape[axis]
 
-    def compute(places: Sequence[int], steps: Steps) -> list[Interval]:
-        rows = [[values[place] for place in places], *beside]
-        read = [[steps.operand(point(value), result) for value in row] for row in rows]
-        return [steps.stored(value, inner, result) for value in composition(steps, inner, *read)]
+    def compute(steps: Steps, operands: list[Interval]) -> list[Interval]:
+        read = [steps.operand(operand, result) for operand in operands]
+        rows = [read[start : start + length] for start in range(0, len(read), length)]
+        return [steps.stored(value, inner, result) for value in composition(steps, inner, *rows)]
 
     for places in filter(None, exact.along(x.shape, axis)):
-        row = enclosed(partial(compute, places), len(places), rule)
+        row = enclosed(compute, [*(values[place] for place in places), *beside], length, rule)
         for place, single in zip(places, row, strict=True):
             enclosures[place] = single
     return enclosures
@@ -583,19 +584,19 @@ def _of_matrix(
     for row in range(q.shape[-2]):
         attended = row + 1 if causal else count
         terms, values = products[row * count : row * count + attended], elements[: attended * columns]
-        compute = partial(_attended, terms, factor, values, columns, dtype, score)
-        enclosures += enclosed(compute, columns, f"attention over {attended} keys, {rounded} in any order")
+        compute = partial(_attended, terms, factor, columns, dtype, score)
+        enclosures += enclosed(compute, values, columns, f"attention over {attended} keys, {rounded} in any order")
     return enclosures
 
 
 def _attended(
     terms: Sequence[Terms | None],
     factor: Interval,
-    values: Sequence[Value],
     columns: int,
     dtype: str,
     score: FloatFormat,
     steps: Steps,
+    values: Row,
 ) -> Row:
     """Return one row of the result, its scores rounded to a format. Raises `Unpromised`: operands are not finite."""
     result, inner = float_format(dtype), accumulator_of(dtype)
@@ -609,7 +610,7 @@ def _attended(
     weights = [steps.stored(weight, inner, result) for weight in softmax(steps, inner, scores)]
     if dtype == "tf32":
         weights = [steps.rounded(weight, exact.TF32_OPERAND) for weight in weights]
-    read = [steps.operand(point(value), result) for value in values]
+    read = [steps.operand(value, result) for value in values]
     enclosures = []
     for column in range(columns):
         parts = [weight * value for weight, value in zip(weights, read[column::columns], strict=True)]
