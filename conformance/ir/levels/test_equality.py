@@ -6,6 +6,7 @@ compositions what Graph IR gives.
 
 import pytest
 
+from tessera_conformance.chapters.ir.kit import questions
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, SCHEDULES
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, LOWER_LEVELS, executed, results_at
 from tessera_conformance.dsl import parameters_of, returning, tensor_of
@@ -102,3 +103,55 @@ def test_an_error_stays_an_error(impl, check, at, wrong, right):
     check.bits(actual, tensor_of("int32", [[84 // element for element in row] for row in right]))
     observation = executed(impl, source, at, A=ones, B=tensor_of("int32", wrong))
     check.rejects(observation, category=("numerics", "types", "shapes"), phase="execute")
+
+
+FLOATS = ("fp64", "fp32", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
+POINTS = (0.25, 0.625, 1.25, 2.5, 0.09375, 5, 0.4375)
+"""Numbers of every float type at which no two functions agree."""
+FAR = {"int64": [2**40 + 12345, -300, 7, -(2**33), 65520, 449], "fp64": [-1e300, 700.3, 61441, -0.3, 3e-9, 480]}
+"""Numbers beyond narrow types, and between two of their numbers."""
+
+
+def functions_of(dtype):
+    """Every function of floats, at the same points."""
+    x, y = tensor_of(dtype, POINTS), tensor_of(dtype, POINTS[::-1])
+    plain = [*(questions.function(name, x) for name in questions.ELEMENTARY), questions.power(x, y)]
+    return [
+        *plain,
+        *(questions.activation(*row) for row in (("sigmoid", x), ("silu", x), ("gelu", x), ("gelu", x, "tanh"))),
+    ]
+
+
+def casts_of(dtype):
+    """Casts to every float type, and to the narrow ones in both modes."""
+    x = tensor_of(dtype, FAR.get(dtype, POINTS))
+    modes = [(to, None) for to in FLOATS if to != dtype] + [(to, "nonfinite") for to in FLOATS[4:] if to != dtype]
+    return [questions.cast(x, to, overflow) for to, overflow in modes]
+
+
+def judge_at_target(impl, check, asked, turn):
+    """Check the bits of questions at Target IR, for one vendor."""
+    for question in asked:
+        source, inputs = question.call.params["source"], question.call.inputs
+        (actual,) = results_at(impl, check, source, "target", BOTH_VENDORS[turn % 2], **inputs)
+        (expected,) = question.check.answers(inputs)
+        check.bits(actual, expected, question.check.function)
+
+
+@clause("LANG-08.2-01", "LANG-02-04")
+@feature("execute-target", "elementary-functions", "activations")
+@pytest.mark.parametrize(("turn", "dtype"), list(enumerate(FLOATS)), ids=FLOATS)
+def test_every_function_has_its_bits_at_target_ir(impl, check, turn, dtype):
+    """All functions of one argument, powers and activations, by correctly rounded values."""
+    judge_at_target(impl, check, functions_of(dtype), turn)
+
+
+SOURCES = ("int64", *FLOATS)
+
+
+@clause("LANG-08.2-01", "LANG-03.1-05")
+@feature("execute-target", "casts")
+@pytest.mark.parametrize(("turn", "dtype"), list(enumerate(SOURCES)), ids=SOURCES)
+def test_every_cast_has_its_bits_at_target_ir(impl, check, turn, dtype):
+    """To every float type, saturated, and to the narrow ones with infinity or NaN, too."""
+    judge_at_target(impl, check, casts_of(dtype), turn)
