@@ -9,8 +9,10 @@ from fractions import Fraction
 
 import pytest
 
+from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS
 from tessera_conformance.chapters.ir.kit.level_programs import lowered, results_of_text
 from tessera_conformance.chapters.ir.kit.one_of_each import one_of_each
+from tessera_conformance.chapters.ir.kit.programs import takes_in_funcs
 from tessera_conformance.dsl import func, module, parameters_of, program, returning, tensor_of, type_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.exact import float_format
@@ -140,6 +142,75 @@ def test_a_number_under_a_root_keeps_every_bit(impl, check, vector):
 def test_a_printed_operation_is_the_same_operation(impl, check, vector):
     """Every operation, printed as Graph IR and read again, has the frozen bits."""
     agree(check, printed(impl, check, vector.call.params["source"], "graph", **vector.call.inputs), vector.expected)
+
+
+READ_AGAIN = {
+    ("graph", "sm_90"): ("spectrum", "layouts", "draws-in-order-called", "directed"),
+    ("tile", "sm_90"): ("spectrum",),
+    ("target", "sm_90"): ("batched", "functions", "complex-compared", "joined"),
+    ("target", "gfx942"): ("tf32",),
+}
+"""Programs of the equality corpus by level and target: together their texts have what no vector's has."""
+
+
+@clause("LANG-01-03", "LANG-08.2-01")
+@level("strict")
+@pytest.mark.parametrize(
+    ("at", "target", "program"),
+    [
+        pytest.param(
+            at,
+            target,
+            program,
+            id=f"{program.name}-{at}-{target}",
+            marks=feature("graph-ir-text", f"{at}-ir-text", *([f"lower-{at}"] * (at != "graph")), *program.features),
+        )
+        for (at, target), names in READ_AGAIN.items()
+        for program in PROGRAMS
+        if program.name in names
+    ],
+)
+def test_a_printed_program_is_the_same_program(impl, check, at, target, program):
+    """Its text, read again and executed at its level, has the bits of the program."""
+    observed = impl.language.execute(source=program.source, function="f", inputs=program.inputs)
+    text = lowered(impl, check, program.source, at, target).text
+    agree(check, results_of_text(impl, check, text, at, target, **program.inputs), check.returns(observed)["outputs"])
+
+
+STEPS = {
+    "sgd": "op.sgd(p, g, u) @{rate=0.25, momentum=0.5}",
+    "adamw": "op.adamw(p, g, u, v, t) @{rate=0.5, beta1=0.5, beta2=0.75, eps=0.125, decay=0.25}",
+    "batch-norm": "op.batch_norm(M, v, u, p, g) @{momentum=0.25}",
+    "dropout": "op.dropout(M) @{rate=0.5}",
+}
+
+
+@clause("LANG-01-03")
+@feature("graph-ir-text", "stateful-ops", "random-ops")
+@level("strict")
+@pytest.mark.parametrize("expression", STEPS.values(), ids=STEPS)
+def test_a_printed_step_is_the_same_step(impl, check, expression):
+    """Operations with a state, and a mask that is drawn, printed as Graph IR and read again."""
+    vectors = {name: tensor_of("fp32", [scale * 0.5, scale * 0.75, scale]) for scale, name in enumerate("pguv", 1)}
+    inputs = {**vectors, "M": tensor_of("fp32", [[1, 2, 5], [4, 8, 3]]), "t": tensor_of("int32", 2)}
+    source = returning(expression, ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items()))
+    expected = check.returns(impl.language.execute(source=source, function="f", inputs=inputs))["outputs"]
+    agree(check, printed(impl, check, source, "graph", **inputs), expected)
+
+
+@clause("LANG-01-03")
+@feature("graph-ir-text")
+def test_a_printed_function_is_the_same_value(impl, check):
+    """A func that is held by a variable and called, printed as Graph IR and read again: 5 becomes 11, then 22."""
+    unary = "fn(int32) -> int32"
+    takes_in_funcs(impl, check, unary)
+    source = module(
+        func("return x * 2;", parameters="x: int32", result="int32", name="twice"),
+        func("return x * 2 + 1;", parameters="x: int32", result="int32", name="next"),
+        func(f"let g: {unary} = next;", "x = g(x);", "g = twice;", "return x, g(x);", parameters="x: int32"),
+    )
+    actual = printed(impl, check, source, "graph", x=tensor_of("int32", 5))
+    agree(check, actual, [tensor_of("int32", 11), tensor_of("int32", 22)])
 
 
 @clause("LANG-01-03")
