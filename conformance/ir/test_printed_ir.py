@@ -213,6 +213,25 @@ def test_a_printed_function_is_the_same_value(impl, check):
     agree(check, actual, [tensor_of("int32", 11), tensor_of("int32", 22)])
 
 
+MOVED = {
+    "reduce-scatter": 'dist.reduce_scatter(A) @{axis=dp, op="sum"}',
+    "all-gather": "dist.all_gather(A) @{axis=dp}",
+    "all-to-all": "dist.all_to_all(A) @{axis=dp}",
+    "broadcast": "dist.broadcast(A) @{axis=dp}",
+}
+
+
+@clause("LANG-01-03", "LANG-05-01")
+@feature("graph-ir-text", "mesh-collectives")
+@pytest.mark.parametrize("expression", MOVED.values(), ids=MOVED)
+def test_a_printed_collective_is_legal(impl, check, expression):
+    """Graph IR of a collective over four ranks, whose result has more, fewer or as many rows, is read again."""
+    source = module(
+        "  mesh g = mesh<axes=[dp], shape=[4]>;", func(f"return {expression};", parameters="A: tensor<8x4xfp32>")
+    )
+    check.accepts(impl.language.verify_ir(text=lowered(impl, check, source, "graph").text))
+
+
 @clause("LANG-01-03")
 @pytest.mark.parametrize("at", LEVELS)
 def test_names_that_are_used_again_are_told_apart(impl, check, at):
