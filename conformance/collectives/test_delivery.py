@@ -86,6 +86,22 @@ def test_under_strict_every_order_of_delivery_gives_the_canonical_bits(impl, che
 
 
 @feature("operation-access", "algorithm-control", "delivery-order")
+@clause("RT-13-01", "RT-06-04")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(("op", "dtype"), [("max", "fp32"), ("min", "fp32"), ("max", "bool"), ("min", "bool")])
+def test_extremes_are_the_same_in_any_order_of_delivery(impl, check, op, dtype, algorithm):
+    """Each place has its largest and its smallest value on another rank."""
+    rows = [[(3 * rank + place) % 5 for place in range(11)] for rank in range(5)]
+    rows = [[value == 2 for value in row] for row in rows] if dtype == "bool" else rows
+    expected = tensor_of(dtype, afterwards("all_reduce", rows, op)[0])
+    given = {"inputs": [tensor_of(dtype, row) for row in rows], "op": op, "algorithm": algorithm}
+    for seed in SEEDS[::2]:
+        observed = impl.collectives.run(operation="all_reduce", level="deterministic", seed=seed, **given)
+        for rank, output in enumerate(check.returns(observed)["outputs"]):
+            check.bits(output, expected, f"seed {seed}, rank {rank}")
+
+
+@feature("operation-access", "algorithm-control", "delivery-order")
 @clause("RT-13-01")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"])

@@ -54,6 +54,7 @@ def judge_text(impl, check, attributes, dtype, legal):
         ("bf16", "bf16", True),
         ("fp16", "fp16", True),
         ("fp8_e4m3", "fp8", True),
+        ("fp8_e4m3", "fp8_e4m3", True),
         ("fp8_e5m2", "fp8_e5m2", True),
         ("fp8_e4m3", "fp16", True),
         ("fp8_e5m2", "fp16", True),

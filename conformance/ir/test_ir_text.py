@@ -455,6 +455,7 @@ NUMBERS = {
     "f32": ("1.5 : f32", "fp32", 1.5),
     "f64": ("-2.5e3 : f64", "fp64", -2500.0),
     "bf16": ("0.5 : bf16", "bf16", 0.5),
+    "f8E4M3FN": ("1.125 : f8E4M3FN", "fp8_e4m3", 1.125),
 }
 
 
@@ -549,6 +550,7 @@ BITS = {
     "fp32": ("f32", [0xFF800000, 0x7F800000, 0x80000000, 0x7FC00000]),
     "fp16": ("f16", [0xFC00, 0x7C00, 0x8000, 0x7E00]),
     "bf16": ("bf16", [0xFF80, 0x7F80, 0x8000, 0x7FC0]),
+    "fp8_e5m2": ("f8E5M2", [0xFC, 0x7C, 0x80, 0x7E]),
 }
 """By dtype its MLIR type, and the bits of both infinities, a zero and a NaN."""
 
@@ -580,6 +582,7 @@ MALFORMED = {
     "strange-character": lambda text: text.replace("%p =", "%p ;="),
     "nothing-but-a-brace": lambda text: "}",
     "attribute-without-a-value": lambda text: text.replace("(%a) :", "(%a) {axis = } :"),
+    "attribute-of-a-value": lambda text: text.replace("(%a) :", "(%a) {axis = %a} :"),
     "location-without-a-column": lambda text: text.replace(f"-> {T}\n", f'-> {T} loc("f.tessera":12)\n'),
     "location-in-no-line": lambda text: text.replace(f"-> {T}\n", f'-> {T} loc("f.tessera":-12:7)\n'),
     "location-in-no-file": lambda text: text.replace(f"-> {T}\n", f"-> {T} loc(12:7)\n"),

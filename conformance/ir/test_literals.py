@@ -70,14 +70,16 @@ def test_a_float_literal_takes_the_type_its_place_asks_for(impl, check, dtype, b
 
 @clause("LANG-02.3-72")
 def test_a_float_literal_without_a_type_of_its_own_is_fp32(impl, check):
-    """A float literal in a place without a type is an fp32 (AMB-LANG-54)."""
-    check.bits(value_of(impl, check, returning("1.5")), tensor_of("fp32", 1.5))
+    """A float literal in a place without a type is an fp32, with a sign or without (AMB-LANG-54)."""
+    for literal in ("1.5", "-1.5"):
+        check.bits(value_of(impl, check, returning(literal)), tensor_of("fp32", float(literal)))
 
 
 @clause("LANG-02.3-73")
 def test_a_string_is_a_literal(impl, check):
     """The grammar accepts a string in the place of an expression; an unterminated one is refused."""
     syntax_twins(impl, check, program('g(a, "text");', parameters=SCALARS), program('g(a, "text);', parameters=SCALARS))
+    syntax_twins(impl, check, program('g(a, "");', parameters=SCALARS), program('g(a, ");', parameters=SCALARS))
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,25 @@ def test_an_attribute_keeps_every_bit(impl, check, literal):
     agree(check, actual, [Tensor.from_words("fp64", (2,), [*value, *tensor_of("fp64", 2).words().tolist()])])
 
 
+@clause("LANG-01-07", "LANG-05.3-03")
+@feature("graph-ir-text", "tensor-ops")
+def test_an_attribute_of_any_operation_stands_beside_its_own(impl, check):
+    """The text of an op.pad that states its layout (section 5.3) has the extents and the value, too."""
+    source = returning('op.pad(A) @{low=[1], high=[2], value=0.5, layout="row_major"}', "A: tensor<1xfp32>")
+    actual = printed(impl, check, source, "graph", A=tensor_of("fp32", [2]))
+    agree(check, actual, [tensor_of("fp32", [0.5, 2, 0.5, 0.5])])
+
+
+@clause("LANG-01-03", "LANG-01-06")
+@feature("graph-ir-text")
+def test_branches_that_return_do_so_when_read_again(impl, check):
+    """Nothing follows an if of which both branches return."""
+    source = program("if (a > 0) { return a + 1; } else { return a - 1; }", parameters="a: int32", result="int32")
+    for given, expected in ((4, 5), (-4, -5)):
+        actual = printed(impl, check, source, "graph", a=tensor_of("int32", given))
+        agree(check, actual, [tensor_of("int32", expected)])
+
+
 @clause("LANG-01-07")
 @feature("graph-ir-text")
 @level("strict")

@@ -65,7 +65,10 @@ def test_literals_may_be_operands(impl, check, expression, expected):
 @clause("LANG-02.3-42", "LANG-02.3-72")
 @feature("tensor-ops")
 @pytest.mark.parametrize("dtype", ["bf16", "fp64", "int8", "int64"])
-@pytest.mark.parametrize("expression", ["op.maximum(A, 2)", "op.minimum(4, op.maximum(2, A))", "op.clamp(A, 2, 4)"])
+@pytest.mark.parametrize(
+    "expression",
+    ["op.maximum(A, 2)", "op.minimum(4, op.maximum(2, A))", "op.clamp(A, 2, 4)", "op.select(A < 2, 2, A)"],
+)
 def test_a_literal_beside_a_tensor_has_its_dtype(impl, check, dtype, expression):
     """In an operation as beside an operator, whichever operand it is (AMB-LANG-125)."""
     tensor = f"tensor<3x{dtype}>"

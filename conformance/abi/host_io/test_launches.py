@@ -222,11 +222,13 @@ def test_the_place_of_a_built_in_kernel_is_not_looked_at(impl, check):
 
 
 OBSERVED = {
+    "i32": ("HIO-D7-38", "int32", (0, -1, 2**31 - 1, -(2**31))),
     "i64": ("HIO-D7-39", "int64", (0, -1, 2**53 + 1, 2**63 - 1, -(2**63), 2**32)),
     "fp16": ("HIO-D7-40", "fp16", (0, 1, Decimal("-0.0"), 65504, Decimal("-6e-8"), Decimal("0.1"))),
+    "fp32": ("HIO-D7-41", "fp32", (0, 1, Decimal("-0.0"), Decimal("3.4e38"), Decimal("-1e-45"), Decimal("0.1"))),
     "bool": ("HIO-D7-42", "bool", (True, False)),
 }
-"""Values of the dtypes that no built-in kernel takes, with their clause and the name of the dtype in a program."""
+"""Values of each dtype, with its clause and its name in a program."""
 
 
 @clause("HIO-D7-46", "HIO-D7-48", "HIO-D7-27")
@@ -235,11 +237,12 @@ OBSERVED = {
     "dtype", [pytest.param(dtype, marks=clause(row[0])) for dtype, row in OBSERVED.items()], ids=list(OBSERVED)
 )
 def test_the_kernel_of_a_deployed_image_sees_the_value_of_a_scalar(impl, check, dtype):
-    """It writes the value to memory; presumes that an image is run at all, which a scalar of i32 shows (AMB-HIO-56)."""
+    """It writes the value to memory; presumes that an image is run at all, which another shows (AMB-HIO-56)."""
     host = host_of(impl, check)
     _, name, values = OBSERVED[dtype]
-    write = writing_scalars(host, "int32")
-    check.given(write("i32", 77) == encoded("i32", 77), "an image that was written to memory is run (AMB-HIO-56)")
+    other = "i64" if dtype == "i32" else "i32"
+    shown = writing_scalars(host, OBSERVED[other][1])(other, 77)
+    check.given(shown == encoded(other, 77), "an image that was written to memory is run (AMB-HIO-56)")
     write = writing_scalars(host, name)
     for value in values:
         check.equal(write(dtype, value).hex(), encoded(dtype, value).hex(), f"the {dtype} {value} that the kernel sees")
@@ -247,8 +250,8 @@ def test_the_kernel_of_a_deployed_image_sees_the_value_of_a_scalar(impl, check, 
 
 def encoded(dtype, value):
     """The bytes of a scalar in memory."""
-    if dtype == "fp16":
-        return element("fill_fp16", value)
+    if dtype.startswith("fp"):
+        return element(f"fill_{dtype}", value)
     return int(value).to_bytes({"bool": 1, "i32": 4, "i64": 8}[dtype], "little", signed=dtype != "bool")
 
 

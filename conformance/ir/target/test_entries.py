@@ -128,6 +128,10 @@ def test_an_entry_is_accepted_as_section_8_1_prints_it(impl, check):
     inputs = {"arg0": tensor_of("int32", [0] * 7), "arg1": tensor_of("int64", 100), "arg2": tensor_of("fp32", 1.5)}
     actual = check.returns(executed_text(impl, module(PRINTED + BODY), "target", **inputs))["outputs"]
     check.bits(actual[0], tensor_of("int32", [100, 101, 102, 103, 104, 105, 0]))
+    for name, dtype in (("i32", "int32"), ("f64", "fp64")):
+        text = module(PRINTED.replace("f32", name) + BODY)
+        other = executed_text(impl, text, "target", **{**inputs, "arg2": tensor_of(dtype, 3)})
+        check.bits(check.returns(other, f"an argument of {name}")["outputs"][0], actual[0])
 
 
 @clause("LANG-08.1-01")
