@@ -126,6 +126,33 @@ def test_the_ptx_of_a_product_has_the_instructions_of_nvidia(impl, check, patter
     finds(check, pattern, emitted(impl, check, PRODUCT, "ptx", target, STAGED), pattern)
 
 
+HALVES = {"m16n8k16", "m16n8k8", "m16n16k16", "m32n8k16", "m8n32k16"}
+SHAPES = {
+    "fp16": ("f16", HALVES | {"m8n8k4"}),
+    "bf16": ("bf16", HALVES),
+    "tf32": ("tf32", {"m16n8k8", "m16n8k4", "m16n16k8"}),
+    "fp64": ("f64", {"m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"}),
+    "int8": ("s8", {"m16n8k32", "m16n8k16", "m8n8k16", "m16n16k16", "m32n8k16", "m8n32k16"}),
+    "fp8_e4m3": ("e4m3", {"m16n8k32", "m16n8k16"}),
+    "fp8_e5m2": ("e5m2", {"m16n8k32", "m16n8k16"}),
+}
+"""The type of the factors of mma and wmma, and its shapes (PTX ISA, "Warp Level Matrix Multiply-Accumulate")."""
+
+
+@clause("LANG-08.2-05")
+@pytest.mark.parametrize("dtype", SHAPES)
+def test_a_matrix_instruction_has_a_shape_of_ptx(impl, check, dtype):
+    """Each matrix instruction of a product of 64 x 64 x 64 is one of PTX; wmma of fp16 names no type of factors."""
+    source = returning("A @ B", f"A: tensor<64x64x{dtype}>, B: tensor<64x64x{dtype}>")
+    text = emitted(impl, check, source, "ptx", "sm_90")
+    name, shapes = SHAPES[dtype]
+    used = re.findall(r"^\s*(?:wmma\.)?mma\.sync\.\S+", text, re.MULTILINE)
+    check.given(len(used) > 0, "products have matrix instructions")
+    typed = [line for line in used if f".{name}" in line or (dtype == "fp16" and "wmma" in line)]
+    legal = [line for line in typed if re.search(r"m\d+n\d+k\d+", line)[0] in shapes]
+    check.equal(sorted(set(used) - set(legal)), [], "instructions that are none of PTX")
+
+
 @pytest.mark.parametrize("target", AMD)
 @pytest.mark.parametrize(
     "pattern", [pytest.param(pattern, id=name, marks=clause(judged)) for name, (pattern, judged) in GCN.items()]
