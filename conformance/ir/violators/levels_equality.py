@@ -70,6 +70,9 @@ VIOLATIONS = [
     instead("LANG-08.2-01", "Lenient", "lets a division by zero pass at Tile IR",
         "adapter.ReferenceAdapter.language_execute", where_refused(lambda self, **request:
             {"outputs": []}, lambda refusal, self, **request: request.get("at") == "tile")),
+    wrapped("LANG-08.2-01", "silu_of_bf16", "computes silu of bf16 as sigmoid at Target IR",
+        "target_ir.lowering.scalars.symbol", lambda usual, function, dtype:
+            usual("sigmoid" if (function, dtype.name) == ("silu", "bf16") else function, dtype)),
     wrapped("LANG-12-04", "Veiled", "shows Graph IR whatever level is asked for",
         "adapter.ReferenceAdapter.language_lower", lambda usual, self, **request: usual(self,
         **request) | {"text": usual(self, source=request["source"], to="graph")["text"]}),

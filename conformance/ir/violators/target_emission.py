@@ -83,6 +83,8 @@ ORDER_AND_CODE = [
 
 INSTRUCTIONS = [
     reads("LANG-08.2-05", "no_mma", "multiplies without mma.sync", "ptx", r"mma\.sync", "fma.rn.bf16"),
+    reads("LANG-08.2-05", "tf32_by_16", "multiplies tf32 by m16n8k16, which PTX has for 16 bits", "ptx",
+        r"mma\.sync\.aligned\.m16n8k8(?=.*tf32)", "mma.sync.aligned.m16n8k16"),
     reads("LANG-08.2-06", "no_ldmatrix", "loads without ldmatrix", "ptx", r"ldmatrix\.sync", "ld.shared"),
     reads("LANG-08.2-07", "no_copies", "copies by loads and stores", "ptx", r"cp\.async\.c[ag]", "ld.global"),
     reads("LANG-08.2-07", "no_waits", "does not wait for copies", "ptx", r"^\s*cp\.async\.wait.*\n", ""),
