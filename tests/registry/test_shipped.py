@@ -12,15 +12,20 @@ import pytest
 
 from tessera_conformance import cases
 from tessera_conformance.cases import clauses_directory, suite_directory
+from tessera_conformance.fuzz.statements import generate
+from tessera_conformance.fuzz.trials import chooser_of
 from tessera_conformance.interface import interface
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import RegistryError, load, load_registry
 from tessera_conformance.registry.cases import case_index
 from tessera_conformance.registry.load import examine
+from tessera_conformance.reports.claim import COMMENT
 from tessera_conformance.strength.matrix import put, suite_of
 from tessera_conformance.suite_run import SuiteRun
 from tessera_conformance.transports.locate import DirectTransport
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.language import syntax
+from tessera_reference.language.parser import parse
 
 # The registry as shipped: its size, its form, its speed, and its agreement with the specifications.
 
@@ -210,3 +215,34 @@ def test_the_program_of_a_control_case_has_its_construct_and_none_after_it():
         uses = [other for other, row in enumerate(constructs) if re.search(row.pattern, source, re.MULTILINE)]
         assert place in uses, f"{construct.id}: its pattern does not find {source!r}"
         assert max(uses) == place, f"{construct.id}: its program uses {constructs[max(uses)].id} too"
+
+
+CONSTRUCTS = {
+    "assignment": lambda node: isinstance(node, syntax.Assign),
+    "index": lambda node: isinstance(node, syntax.Index),
+    "operator": lambda node: isinstance(node, syntax.Binary) and node.operator != "@",
+    "matrix-product": lambda node: isinstance(node, syntax.Binary) and node.operator == "@",
+    "attribute-block": lambda node: isinstance(node, syntax.Call) and node.attributes,
+    "function-attributes": lambda node: isinstance(node, syntax.FunctionDecl) and node.attributes,
+    "several-results": lambda node: isinstance(node, syntax.Return) and len(node.values) > 1,
+}
+
+
+def nodes(part):
+    if isinstance(part, syntax.Node):
+        yield part
+    below = vars(part).values() if isinstance(part, syntax.Node) else part if isinstance(part, tuple | list) else ()
+    for inner in below:
+        yield from nodes(inner)
+
+
+@pytest.mark.parametrize("name", CONSTRUCTS)
+def test_a_construct_is_found_wherever_a_program_has_it(registry, name):
+    """In programs that the fuzzer draws; and in few others."""
+    (construct,) = [construct for construct in registry.constructs if construct.id == name]
+    sources = [COMMENT.sub(r"\1 ", generate(chooser_of(7, number)).source) for number in range(200)]
+    has = [any(map(CONSTRUCTS[name], nodes(parse(source)))) for source in sources]
+    found = [bool(re.search(construct.pattern, source, re.MULTILINE)) for source in sources]
+    assert sum(has) > 30
+    assert [source for source, here, there in zip(sources, has, found, strict=True) if here and not there] == []
+    assert sum(found) <= sum(has) * 1.1

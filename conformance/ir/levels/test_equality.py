@@ -108,8 +108,12 @@ def test_an_error_stays_an_error(impl, check, at, wrong, right):
 FLOATS = ("fp64", "fp32", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
 POINTS = (0.25, 0.625, 1.25, 2.5, 0.09375, 5, 0.4375)
 """Numbers of every float type at which no two functions agree."""
-FAR = {"int64": [2**40 + 12345, -300, 7, -(2**33), 65520, 449], "fp64": [-1e300, 700.3, 61441, -0.3, 3e-9, 480]}
-"""Numbers beyond narrow types, and between two of their numbers."""
+FAR = {
+    "int32": [2**30 + 2**22 + 1, -300, 7, -(2**31), 65520, 449],
+    "int64": [2**40 + 2**32 + 1, -300, 7, -(2**33), 65520, 449],
+    "fp64": [-1e300, 700.3, 61441, -0.3, 3e-9, 480],
+}
+"""Numbers beyond narrow types, and between two of their numbers: the first integers just above a tie of bf16."""
 
 
 def functions_of(dtype):
@@ -146,7 +150,7 @@ def test_every_function_has_its_bits_at_target_ir(impl, check, turn, dtype):
     judge_at_target(impl, check, functions_of(dtype), turn)
 
 
-SOURCES = ("int64", *FLOATS)
+SOURCES = ("int32", "int64", *FLOATS)
 
 
 @clause("LANG-08.2-01", "LANG-03.1-05")

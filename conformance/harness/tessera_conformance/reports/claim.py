@@ -34,7 +34,8 @@ def judged_exchange(exchanges: Sequence[Exchange], error: BaseException | None) 
     return next(same, exchanges[-1] if exchanges else None)
 
 
-COMMENT = re.compile(r"//.*|/\*[\s\S]*?\*/")
+COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//.*|/\*[\s\S]*?\*/')
+"""A string, which stays as group 1, or a comment."""
 
 
 def controls(
@@ -48,7 +49,7 @@ def controls(
     if exchange is None or isinstance(exchange.observation, Returned):
         return []
     source = exchange.params.get("source")
-    text = COMMENT.sub(" ", source) if isinstance(source, str) else ""
+    text = COMMENT.sub(r"\1 ", source) if isinstance(source, str) else ""
     names = []
     for construct in constructs:
         if construct.control == case:
