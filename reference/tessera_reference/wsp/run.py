@@ -220,6 +220,7 @@ class Run(Processes):
     """
 
     error: RunError | None = None
+    _result: dict[str, Any] | None = None
 
     def __init__(self, package: Package, enough: int | None = None, **inputs: Unpack[Inputs]) -> None:
         super().__init__(package, inputs)
@@ -260,7 +261,10 @@ class Run(Processes):
 
     def result(self) -> dict[str, Any]:
         """The result as `schemas/wsp_result.schema.json` has it; a run that has not ended has one too."""
-        return explained(self.package, self.state(), self._trial)
+        result = self._result or explained(self.package, self.state(), self._trial)
+        if self.outcome != "running":
+            self._result = result  # a deadlock takes many trials to explain
+        return result
 
     def _trial(self, knobs: Mapping[str, int], enough: int) -> dict[str, Any]:
         """Return the state of another execution with other settings, which is left after some steps."""
