@@ -43,6 +43,18 @@ def test_the_text_names_the_function(impl, check, function, change):
     check.true(function in text, f"the text names {function}", text)
 
 
+@feature("last-error", "memory-findings")
+@clause("RT-07-03")
+@pytest.mark.parametrize("function", ["tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast"])
+def test_the_text_of_a_buffer_that_is_too_short_names_the_collective(impl, check, function):
+    """It names none of the other collectives, which check their buffers alike."""
+    session = opened(impl, check)
+    answer = session.attempt(function, **(legal_call(session, function) | {"count": BYTES}))
+    refused(check, answer, INVALID)
+    text = last_error(session)
+    check.true(function in text, f"the text names {function}", text)
+
+
 @feature("last-error")
 @clause("RT-07-03")
 def test_the_text_is_that_of_the_last_failure(impl, check):
@@ -68,6 +80,19 @@ def test_an_allocation_without_memory_has_a_text(impl, check):
     check.status(session.attempt("tessMalloc", mesh=session.mesh, bytes=1 << 62), "TESS_ERR_OUT_OF_MEMORY")
     text = last_error(session)
     check.true("tessMalloc" in text, "the text names tessMalloc", text)
+
+
+@feature("last-error", "stream-memory-limits")
+@clause("RT-07-03")
+def test_a_copy_beyond_the_limit_of_its_stream_has_a_text(impl, check):
+    """It names the function that would have queued the copy."""
+    session = opened(impl, check)
+    call = legal_call(session, "tessMemcpyAsync")
+    session.synchronize()
+    session.ask("tessxSetStreamLimit", stream=session.stream, bytes=1)
+    check.status(session.attempt("tessMemcpyAsync", **call), "TESS_ERR_OUT_OF_MEMORY")
+    text = last_error(session)
+    check.true("tessMemcpyAsync" in text, "the text names tessMemcpyAsync", text)
 
 
 @feature("last-error")

@@ -16,7 +16,7 @@ import pytest
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import reductions
-from tessera_conformance.oracle.exact import float_format
+from tessera_conformance.oracle.exact import float_format, values_of
 from tessera_conformance.oracle.reductions import matmul
 from tessera_conformance.oracle.trees import Order
 from tessera_conformance.protocol import Rejected, Unsupported
@@ -228,6 +228,65 @@ def counted_complex() -> Tensor:
     """Complex numbers; the imaginary parts of a row overflow, and its real parts are lost if none is compensated."""
     large = tensor_of("fp32", [[part for real in (1, *[2.0**-24] * 4) for part in (real, 2.0**127)]])
     return Tensor("complex64", (3, 5), counted("fp32", (2, 10), seed=839, exponents=SPREAD).data + large.data)
+
+
+# Operations whose results are exact, by name
+
+
+def fp32(*numbers: float) -> Tensor:
+    """A vector of fp32."""
+    return tensor_of("fp32", list(numbers))
+
+
+def complex64(*parts: float) -> Tensor:
+    """A vector of complex numbers, given by their parts."""
+    return Tensor("complex64", (len(parts) // 2,), fp32(*parts).data)
+
+
+X, BACK = complex64(1, 2, 3, -1, -2, 5, 7, 4), complex64(9, 10, 8, -7, -11, 4, -2, 1)
+"""Four numbers, and their unscaled transform with the opposite sign."""
+FORTH = complex64(9, 10, -2, 1, -11, 4, 8, -7)
+SENT, SCALES, RESTORED = tensor_of("fp8_e4m3", [448, -224, 448, 0]), fp32(1, 2**-6), fp32(448, -224, 7, 0)
+INFINITE = {"dtype": "fp8_e5m2", "overflow": "nonfinite"}
+
+EXACT: Mapping[str, tuple[str, str, Sequence[Tensor], Mapping[str, Any], Sequence[Tensor]]] = {
+    "relu": ("LANG-02-04", "tensor-ops", [fp32(-1.5, 2.5)], {}, [fp32(0, 2.5)]),
+    "gelu": ("LANG-02-04", "activations", [fp32(0)], {"approximate": "tanh"}, [fp32(0)]),
+    "cast": ("LANG-03.1-05", "casts", [fp32(1, 2**20)], INFINITE, [tensor_of("fp8_e5m2", [1, inf])]),
+    "max": ("LANG-02-04", "reductions", [fp32(1, 3, 2)], {"axis": 0, "keepdims": True}, [fp32(3)]),
+    "min": ("LANG-02-04", "reductions", [fp32(3, 1, 2)], {"axis": 0, "keepdims": True}, [fp32(1)]),
+    "argmax": ("LANG-02-04", "reductions", [fp32(1, 3, 2)], {"axis": 0}, [tensor_of("int32", 1)]),
+    "fft": ("LANG-05.2-04", "operation-access", [X], {"norm": "backward"}, [FORTH]),
+    "ifft": ("LANG-05.2-04", "inverse-fft", [X], {"norm": "forward"}, [BACK]),
+    "dequantize": ("COLL-02.5-02", "compression-probe", [SENT, SCALES], {"block": 2}, [RESTORED]),
+    "top_k": ("COLL-02.5-05", "topk-sparsity", [fp32(1, -3, 2)], {"k": 2}, [fp32(-3, 2), tensor_of("int32", [1, 2])]),
+}
+
+
+@level("strict")
+@feature("operation-access")
+@pytest.mark.parametrize(
+    ("operation", "inputs", "attributes", "outputs"),
+    [
+        pytest.param(name, *question, id=name, marks=[clause(clauses), feature(needed)])
+        for name, (clauses, needed, *question) in EXACT.items()
+    ],
+)
+def test_an_operation_by_name_is_the_operation_of_the_language(impl, check, operation, inputs, attributes, outputs):
+    """Small numbers, whose results every order and every definition of the operation gives."""
+    actual = check.returns(evaluate(impl, operation, inputs, attributes))["outputs"]
+    check.equal(len(actual), len(outputs), "the number of results")
+    for place, expected in enumerate(outputs):
+        check.bits(actual[place], expected, f"result {place}")
+
+
+@feature("operation-access", "compression-probe")
+@clause("COLL-02.5-02")
+def test_blocks_by_name_are_restored_within_half_a_step(impl, check):
+    """A half step of fp8_e4m3 is a 28th of the largest number of a block (AMB-COLL-26)."""
+    packed = check.returns(evaluate(impl, "quantize", [RESTORED], {"wire": "fp8_e4m3", "block": 2}))["outputs"]
+    actual = check.returns(evaluate(impl, "dequantize", packed, {"block": 2}))["outputs"][0]
+    check.within(actual, values_of(RESTORED), [Fraction(16)] * 2 + [Fraction(1, 4)] * 2, "what is restored")
 
 
 # Refusals

@@ -68,7 +68,7 @@ ELEMENTWISE = [
     composed(
         "compared",
         "Comparisons of floats, NaN and zeros of both signs among them, and of small integers of both signs.",
-        "return A == B, A != B, A < B, A >= B, I < J, I != J, I >= J;",
+        "return A == B, A != B, A < B, A <= B, A > B, A >= B, I < J, I <= J, I > J, I != J, I >= J;",
         A="fp32 5x9 edges",
         B="fp32 5x9 edges",
         I="int8 4x11",
@@ -109,7 +109,7 @@ ELEMENTWISE = [
     composed(
         "complex",
         "Numbers of two parts.",
-        "return A * B + A, A - B;",
+        "return A * B + A, A - B, -A;",
         "extra-dtypes",
         A="complex64 4x7",
         B="complex64 4x7",

@@ -45,6 +45,7 @@ VECTORS = {
         "complex64/fft/n-31",
         "complex128/ifft/n-12",
         "complex64/fft/forward",
+        "complex64/ifft/forward",
         "complex64/fft/special",
         "bf16/fft/real-7",
         "fp64/ifft/real-12",
