@@ -128,6 +128,18 @@ def test_an_attribute_of_any_operation_stands_beside_its_own(impl, check):
     agree(check, actual, [tensor_of("fp32", [0.5, 2, 0.5, 0.5])])
 
 
+@clause("LANG-01-03", "LANG-02.3-47")
+@feature("graph-ir-text")
+@pytest.mark.parametrize(
+    "type_",
+    ["memref<4xfp32>[addrspace=shared]", "fragment<16,16,16,bf16>", "mesh<axes=[dp], shape=[2]>", "fn() -> bool"],
+)
+def test_a_parameter_of_any_type_is_read_again(impl, check, type_):
+    """The types of parameters stand in the text, and its verifier takes them."""
+    text = lowered(impl, check, module(func(parameters=f"a: {type_}")), "graph").text
+    check.accepts(impl.language.verify_ir(text=text))
+
+
 @clause("LANG-01-03", "LANG-01-06")
 @feature("graph-ir-text")
 def test_branches_that_return_do_so_when_read_again(impl, check):
