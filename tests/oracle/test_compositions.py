@@ -12,7 +12,7 @@ import pytest
 from tessera_conformance import oracle
 from tessera_conformance.oracle import compositions
 from tessera_conformance.oracle.compositions import philox4x32
-from tessera_conformance.oracle.exact import BadArgument
+from tessera_conformance.oracle.exact import NAN, BadArgument, values_of
 from tessera_conformance.tensors import Tensor
 
 # Bounds
@@ -63,9 +63,8 @@ def test_the_transform_is_its_definition(draw: random.Random, n: int, dtype: str
 
 def test_known_transforms() -> None:
     ones = np.ones((2, 4), np.complex64)
-    assert oracle.fft(fourier_tensor(ones), norm="backward") == fourier_tensor(
-        np.array([[4, 0, 0, 0]] * 2, np.complex64)
-    )
+    sums = np.array([[4, 0, 0, 0]] * 2, np.complex64)
+    assert oracle.fft(fourier_tensor(ones), norm="backward") == fourier_tensor(sums)
     impulse = np.array([0, 1, 0, 0], np.complex64)
     expected = np.array([complex(1, 0), complex(0, -1), complex(-1, 0), complex(0, 1)], np.complex64)
     assert oracle.fft(fourier_tensor(impulse), norm="backward") == fourier_tensor(expected)
@@ -86,9 +85,7 @@ KNOWN_ANSWERS = [
 
 
 @pytest.mark.parametrize(("counter", "key", "answer"), KNOWN_ANSWERS)
-def test_philox_gives_the_published_answers(
-    counter: tuple[int, int, int, int], key: tuple[int, int], answer: tuple[int, int, int, int]
-) -> None:
+def test_philox_gives_the_published_answers(counter: Any, key: Any, answer: Any) -> None:
     assert philox4x32(counter, key) == answer
 
 
@@ -105,3 +102,10 @@ def test_a_normalization_refuses_more_factors_than_a_row_has_elements(norm: str)
     operands = [Tensor("fp32", a.shape, a.tobytes()) for a in (x, gamma, *([beta] if norm == "layer_norm" else []))]
     with pytest.raises(ValueError, match="zip"):
         getattr(compositions, norm)(*operands)
+
+
+def test_an_empty_batch_leaves_no_number_in_the_running_statistics() -> None:
+    """The mean of no elements is 0/0."""
+    empty, one = (Tensor("fp32", shape, np.ones(shape, np.float32).tobytes()) for shape in ((0, 1), (1,)))
+    _, *running = compositions.batch_norm(empty, one, one, one, one)
+    assert list(map(values_of, running)) == [[NAN], [NAN]]

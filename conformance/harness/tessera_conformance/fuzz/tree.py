@@ -103,7 +103,7 @@ class Names:
 
 # Programs as the generator makes them: types, expressions, statements and declarations (language spec, section 2.3).
 #
-# The tree holds the meaning of a program; `rendering` chooses its spelling (names, parentheses, spaces, places of
+# The tree holds the meaning of a program; a style chooses its spelling (names, parentheses, spaces, places of
 # attributes). One tree thus has many texts of one meaning.
 
 

@@ -124,7 +124,9 @@ def batch_norm(
     results: list[Value] = [exact.ZERO] * x.size
     values, factors, addends = exact.values_of(x), exact.values_of(gamma), exact.values_of(beta)
     means, variances = exact.values_of(running_mean), exact.values_of(running_variance)
-    for channel, places in enumerate(zip(*exact.along(x.shape, axis), strict=True)):
+    lines = exact.along(x.shape, axis)
+    for channel in range(x.shape[axis]):
+        places = [line[channel] for line in lines]
         row = [values[place] for place in places]
         middle = average(row, format_) if training else means[channel]
         differences = centred(row, middle, format_)

@@ -96,7 +96,17 @@ class Tree:
         """`fold`, `pairwise`, `ring(S)`, or the nesting with single spaces."""
         if self.name != "explicit":
             return f"ring({self.first})" if self.name == "ring" else self.name
-        return self.folded(lambda step: "c" if step == START else str(step), lambda children: f"({' '.join(children)})")
+        words: list[list[Any]] = []  # of each leaf: the parentheses that open before it, its name, those that close
+        firsts: list[list[Any]] = []  # the first leaf of each subtree so far
+        for step in self.steps:
+            if step >= START:
+                words.append([0, "c" if step == START else step, 0])
+                firsts.append(words[-1])
+            else:
+                del firsts[step + 1 :]
+                firsts[-1][0] += 1
+                words[-1][2] += 1
+        return " ".join(f"{'(' * before}{name}{')' * after}" for before, name, after in words)
 
     def to_json(self) -> Any:
         """Return the JSON form; for a tree so deep that readers of JSON would stop, its text."""

@@ -152,9 +152,9 @@ def mismatches(
     dtype, out, words = box.subject.dtype, box.subject.result_dtype, observed.words[rows]
     shape = (len(words), box.subject.terms)
     left, right = zip(*observed.rows[rows], strict=True)
-    terms = Tensor(dtype, shape, np.stack(left).tobytes())
+    terms = Tensor(dtype, shape, b"".join(map(bytes, left)))
     if box.has_products:
-        replayed = replay.inner(terms, Tensor(dtype, shape, np.stack(right).tobytes()), tree, model, out)
+        replayed = replay.inner(terms, Tensor(dtype, shape, b"".join(map(bytes, right))), tree, model, out)
     else:
         replayed = replay.sum(terms, 1, tree, model, out)
     pairs = enumerate(zip(words, replayed.words().tolist(), strict=True))

@@ -333,7 +333,7 @@ def _add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
 
 
 MANY_TERMS = 512
-"""The least number of terms for which exact sums use windows of integers."""
+"""The least number of terms for which exact sums are sums of integers."""
 
 
 def sums(x: Tensor, axis: int, tree: Order | None = None, inner: FloatFormat | None = None) -> Enclosures:
