@@ -136,6 +136,7 @@ def test_an_attribute_of_any_operation_stands_beside_its_own(impl, check):
 )
 def test_a_parameter_of_any_type_is_read_again(impl, check, type_):
     """The types of parameters stand in the text, and its verifier takes them."""
+    takes_in_funcs(impl, check, type_)
     text = lowered(impl, check, module(func(parameters=f"a: {type_}")), "graph").text
     check.accepts(impl.language.verify_ir(text=text))
 
