@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..numerics.arithmetic import larger, smaller
 from ..numerics.array import Array
-from ..numerics.collectives import group_results, reduced, share_of
+from ..numerics.collectives import reduced, share_of
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.reductions import divided
 from ..numerics.rounding import cast
@@ -129,44 +129,48 @@ def _overlap(one: Sent, other: Sent) -> bool:
 
 
 def delivered(
-    operation: str,
-    contributions: Sequence[Array],
-    sent: Sequence[Sent],
-    *,
-    op: str | None,
-    root: int,
-    level: str,
-    seed: int,
+    operation: str, contributions: Sequence[Array], sent: Sequence[Sent], *, op: str | None, level: str, seed: int
 ) -> list[Array]:
     """Return the results of a group's ranks after the messages of a collective, in their order.
 
-    Partial values travel, or, under strict and where nothing is combined, contributions. Of these messages carry marks:
-    `known` (ranks, contributions, places) is True where a rank has a contribution, from which it computes its result.
+    Partial values travel, or, under strict, contributions. Of these messages carry marks: `known`, by rank,
+    contribution and place, is True where a rank has a contribution, from which it computes its result.
     """
+    if op is None:
+        return _moved(operation, contributions, sent, seed)
     ranks, first = len(contributions), contributions[0]
-
-    def result(rank: int, own: Sequence[Array], total: Array | None = None) -> Array:
-        whole = partial(reduced, op or "") if total is None else lambda _: total
-        return group_results(operation, own, ranks, root, whole)[rank]
-
-    if op is not None and level != "strict":
-        flat = np.stack([array.values.reshape(-1) for array in contributions])
+    flat = np.stack([array.values.reshape(-1) for array in contributions])
+    if level == "strict":
+        known = np.repeat(np.eye(ranks, dtype=np.bool_)[:, :, None], flat.shape[1], axis=2)
+        deliver(sent, known, np.logical_or, seed)
+        owned = [np.where(marks, flat, np.zeros_like(flat)) for marks in known]
+        totals = [reduced(op, [Array(first.dtype, row) for row in rows]).values for rows in owned]
+    else:
         values, combine, rounded = accumulators(first, flat, op, ranks)
         deliver(sent, values, combine, seed)
-        totals = [Array(first.dtype, rounded(own).values.reshape(first.shape)) for own in values]
-        return [result(rank, contributions, total) for rank, total in enumerate(totals)]
-    gathers = operation == "all_gather"
-    count = sum(array.values.size for array in contributions) if gathers else first.values.size
-    places = [share_of(count, source, ranks) if gathers else slice(0, count) for source in range(ranks)]
-    known = np.repeat(np.eye(ranks, dtype=np.bool_)[:, :, None], count, axis=2)
-    deliver([message._replace(combines=True) for message in sent], known, np.logical_or, seed)
-    owned = [[_masked(x, row[at]) for x, row, at in zip(contributions, rows, places, strict=True)] for rows in known]
-    return [result(rank, own) for rank, own in enumerate(owned)]
+        totals = [rounded(own).values for own in values]
+    if operation == "reduce_scatter":
+        return [Array(first.dtype, x[share_of(x.size, rank, ranks)]) for rank, x in enumerate(totals)]
+    return [Array(first.dtype, x.reshape(first.shape)) for x in totals]
 
 
-def _masked(x: Array, marks: Values) -> Array:
-    """Return an array with zeros at the flat places without a mark."""
-    return Array(x.dtype, np.where(marks.reshape(x.shape), x.values, np.zeros_like(x.values)))
+def _moved(operation: str, contributions: Sequence[Array], sent: Sequence[Sent], seed: int) -> list[Array]:
+    """Return the results where nothing is combined; data travel in buffers with places for what each source sends."""
+    ranks, first, count = len(contributions), contributions[0], contributions[0].values.size
+    places, shape = [slice(0, count)] * ranks, first.shape
+    if operation == "all_gather":
+        total = sum(array.values.size for array in contributions)
+        places, shape = [share_of(total, source, ranks) for source in range(ranks)], (total,)
+    if operation == "all_to_all":
+        places = [slice(source * count, (source + 1) * count) for source in range(ranks)]
+        sent = [message._replace(first=places[message.source].start + message.first) for message in sent]
+    values = np.zeros((ranks, places[-1].stop), first.dtype.carrier)
+    for own, at, array in zip(values, places, contributions, strict=True):
+        own[at] = array.values.reshape(-1)
+    deliver(sent, values, lambda _, value: value, seed)
+    if operation == "all_to_all":  # of what each source has, the block for this rank
+        values = values.reshape(ranks, ranks, ranks, count // ranks)[range(ranks), :, range(ranks)]
+    return [Array(first.dtype, own.reshape(shape)) for own in values]
 
 
 def accumulators(first: Array, flat: Values, op: str, number: int) -> tuple[Values, Combine, Result]:

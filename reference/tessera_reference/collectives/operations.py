@@ -328,7 +328,7 @@ def run(
             whole = partial(combined, used, op or "", level, partials or ONE)
             collective = partial(group_results, operation, ranks=len(group), root=root or 0, whole=whole)
         else:
-            collective = partial(delivered, operation, sent=sent(), op=op, root=root or 0, level=level, seed=seed)
+            collective = partial(delivered, operation, sent=sent(), op=op, level=level, seed=seed)
         results = over_wire(operation, inputs, compression, collective) if compression else collective(inputs)
         outputs.update(zip(group, results, strict=True))
     return Result(
