@@ -674,7 +674,7 @@ def _is_known(type_: Type) -> bool:
 
 
 def _is_plain(type_: Type) -> bool:
-    """True for such a tensor of numbers."""
+    """True for a row-major tensor of numbers whose extents are known and not 0."""
     return bool(type_.shape) and _is_known(type_) and is_number(type_)
 
 

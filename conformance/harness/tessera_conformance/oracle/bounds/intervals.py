@@ -270,7 +270,7 @@ def enclosed(
     rule: str,
     steps: Steps = FAST,
 ) -> Enclosures:
-    """Return the enclosures of so many results of some steps on operands, which are taken exactly and with errors."""
+    """Return enclosures of `count` results, which are computed in exact steps and in `steps`; None if unpromised."""
     try:
         operands = list(map(point, values))
         pairs = zip(compute(EXACT, operands), compute(steps, operands), strict=True)
