@@ -143,7 +143,7 @@ def delivered(
     if level == "strict":
         known = np.repeat(np.eye(ranks, dtype=np.bool_)[:, :, None], flat.shape[1], axis=2)
         deliver(sent, known, np.logical_or, seed)
-        owned = [np.where(marks, flat, np.zeros_like(flat)) for marks in known]
+        owned = (np.where(marks, flat, np.zeros_like(flat)) for marks in known)
         totals = [reduced(op, [Array(first.dtype, row) for row in rows]).values for rows in owned]
     else:
         values, combine, rounded = accumulators(first, flat, op, ranks)
