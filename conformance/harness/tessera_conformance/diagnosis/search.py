@@ -109,11 +109,11 @@ class _Cause:
     """The questions about one operation in the failing cases."""
 
     def __init__(
-        self, operation: str, asked_: Sequence[Question | TooLong], lines: Sequence[Line], budget: Budget
+        self, operation: str, questions: Sequence[Question | TooLong], lines: Sequence[Line], budget: Budget
     ) -> None:
         self.operation, self.lines, self.budget = operation, lines, budget
-        self.asked = [one for one in asked_ if isinstance(one, Question)]
-        self.long = [one for one in asked_ if isinstance(one, TooLong)]
+        self.asked = [one for one in questions if isinstance(one, Question)]
+        self.long = [one for one in questions if isinstance(one, TooLong)]
         self.failing = 0
 
     def diagnoses(self) -> Iterator[Diagnosis]:

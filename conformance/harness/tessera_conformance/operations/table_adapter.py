@@ -150,7 +150,7 @@ def _answer(tree: str, arithmetic: Any) -> Answer:
 
 
 def _contains(elements: str, element: int) -> bool:
-    """True if an element is among some, as `0-3,8`; all are among none."""
+    """True if a list of elements such as `0-3,8` has this one; an empty list has all."""
     runs = (run.partition("-") for run in elements.split(",") if run)
     return not elements or any(int(first) <= element <= int(last or first) for first, _, last in runs)
 

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
+from sys import intern
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -105,7 +106,7 @@ class ObservedLine(Mapping[str, Any]):
     def _short(self) -> dict[str, Any]:
         if self._parsed is None:
             line = whole(json.loads(self.text))
-            self._parsed = {key: value for key, value in line.items() if key not in LONG}
+            self._parsed = {intern(key): value for key, value in line.items() if key not in LONG}
         return self._parsed
 
     def __getitem__(self, key: str) -> Any:
