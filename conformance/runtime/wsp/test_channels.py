@@ -296,3 +296,19 @@ def test_the_capacity_is_that_of_all_producers_together(impl, check, capacity):
     log = noted(under_seeds(impl, check, source))
     check.equal(log.split("f")[0], "123"[:capacity], "the sends that were done before the first token was taken")
     check.equal([letter for letter in log if letter in "abc"], ["a", "b", "c"], "the tokens in order of their sends")
+
+
+@feature("wsp-slots")
+@clause("WSP-02.3-03", "WSP-02.1-04")
+@pytest.mark.parametrize(("capacity", "latency"), [(5, 0), (6, 3)])
+def test_tokens_that_nobody_takes_are_left(impl, check, capacity, latency):
+    """Five are sent, in order, and two taken: three are left (AMB-WSP-53)."""
+    source = program(
+        process("producer", *(send("c", value) for value in range(5, 10))),
+        process("consumer", run("w5"), *[receive("c", "x"), note(slot("x"))] * 2),
+        channels=[channel("c", capacity, latency)],
+        kernels=work(5),
+    )
+    actual = statistics(impl, check, compiled(impl, check, source))
+    check.equal(noted(actual), "56", "the tokens that were taken")
+    check.equal(actual["channels"]["c"], {"sent": 5, "taken": 2, "left": 3}, "the tokens of the channel")
