@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -43,7 +44,7 @@ NARROWING = (
 """The options that can leave cases out, except the shard."""
 
 
-class Planned:
+class Planned(ABC):
     """A plugin that begins with the tests of a run: those of this process, or what the first worker has collected."""
 
     @pytest.hookimpl(trylast=True)
@@ -56,8 +57,8 @@ class Planned:
         """Begin with the tests of the first worker; all workers collect the same."""
         self._begin(ids)
 
-    def _begin(self, node_ids: Sequence[str]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _begin(self, node_ids: Sequence[str]) -> None: ...
 
 
 class ReportKeeper(Planned):
