@@ -31,7 +31,7 @@ AT_THE_ROOT = frozenset(
 )
 AMONG_THE_REPORTS = frozenset(
     """
-    .gitignore README.md benchmarks.txt coverage.json equivalent-mutants implementations kill-matrix.json
+    .gitignore README.md benchmarks.txt coverage.json equivalent-mutants implementations kill-matrix.json members
     kill-matrix.md libtessera mutants.json mutants.jsonl mutants.md probes reference spec-feedback.md
     variants.json variants.md vendor_c
     """.split()
