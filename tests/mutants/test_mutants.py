@@ -435,6 +435,7 @@ def test_an_entry_speaks_of_a_mutant_a_function_or_a_module(
     ]
     assert [explained(mutant, equivalents) for mutant in mutants] == [True] * same + [False] * others
     assert stale(equivalents, mutants) == ([] if same else list(equivalents))
+    assert stale({"tile.a.f": "words"}, mutants) == []
 
 
 def command_mutant(place: str, after: str) -> Mutant:

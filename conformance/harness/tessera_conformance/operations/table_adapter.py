@@ -93,7 +93,7 @@ class Declarations:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._orders: dict[Key, list[tuple[str, Answer]]] = {}
-        """Which elements have an order, and the answer of `numerics.declared`."""
+        """The orders of each question, by their elements, with the answer of `numerics.declared`."""
         self._arithmetic: dict[tuple[str, str], Any] = {}
         """That of the first order of an operation and a dtype, for sums of one term."""
         try:

@@ -83,7 +83,7 @@ def are_same(one: int, other: int, dtype: str) -> bool:
 
 
 Exponents: TypeAlias = tuple[int, int, int, int]
-"""Of powers of two: the large term and the unit, of the left factor and, for products, of the right one."""
+"""Powers of two: the large term and the unit, of the left factor and, for products, of the right one."""
 
 SUM_MASKS: Mapping[str, Sequence[Exponents]] = {
     "fp64": [(900, 0, 0, 0)],

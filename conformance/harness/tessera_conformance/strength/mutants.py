@@ -257,7 +257,7 @@ Line = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Exchange:
+class MemberChange:
     """One member of a table or of a class, and the member of its neighbour that replaces it."""
 
     owner: Any
@@ -325,7 +325,7 @@ class Mutant:
     change: Change
     clauses: frozenset[str] = field(repr=False)
     """The clauses that the module names."""
-    exchange: Exchange | None = field(default=None, repr=False, compare=False)
+    exchange: MemberChange | None = field(default=None, repr=False, compare=False)
     """The member to replace, where the change is of a table or a class and not of code."""
 
     @property
@@ -393,7 +393,7 @@ class _Module:
     tree: ast.Module
     clauses: frozenset[str]
 
-    def mutant(self, holder: str, line: int, change: Change, exchange: Exchange | None = None) -> Mutant:
+    def mutant(self, holder: str, line: int, change: Change, exchange: MemberChange | None = None) -> Mutant:
         place = f"{self.name.partition('.')[2]}.{holder}/{change.rule.replace(' ', '-')}/{change.place}"
         return Mutant(place, self.name, self.package, (self.path, holder, line), change, self.clauses, exchange)
 
@@ -413,7 +413,7 @@ def _member_mutants(module: _Module, uses: Mapping[int | str, Sequence[Line]]) -
         reached = uses.get(id(live.get(name)), ())
         table = _entries_of(live.get(name))
         for number, (key, neighbour) in enumerate(zip(table, _neighbours([*table]), strict=True)):
-            exchange = Exchange(table, key, table[neighbour], reached)
+            exchange = MemberChange(table, key, table[neighbour], reached)
             change = Change("member", number, statement.lineno, f"{name}[{key!r}]", f"{name}[{neighbour!r}]", 0)
             if exchange.shows():
                 yield module.mutant(name, statement.lineno, change, exchange)
@@ -430,7 +430,7 @@ def _member_mutants(module: _Module, uses: Mapping[int | str, Sequence[Line]]) -
             reached = uses.get(name, ())
             if isinstance(inner, ast.FunctionDef):
                 reached = [(module.path, first.lineno) for first in _without_docstring(inner.body)[:1]]
-            exchange = Exchange(live[victim], name, vars(live[neighbour])[name], reached)
+            exchange = MemberChange(live[victim], name, vars(live[neighbour])[name], reached)
             change = Change("member", 0, inner.lineno, f"{victim}.{name}", f"{neighbour}.{name}", 0)
             if exchange.shows():
                 yield module.mutant(f"{victim}.{name}", inner.lineno, change, exchange)
@@ -717,9 +717,11 @@ def explained(mutant: Mutant, equivalents: Mapping[str, str]) -> bool:
 
 
 def stale(equivalents: Mapping[str, str], mutants: Iterable[Mutant]) -> Sequence[str]:
-    """Return the entries that match no mutant: the code has changed since they were written."""
-    names = {name for mutant in mutants for name in _known_by(mutant)}
-    return [entry for entry in equivalents if entry not in names]
+    """Return the entries about packages of the mutants that match none, since the code has changed."""
+    chosen = list(mutants)
+    packages = {mutant.package for mutant in chosen}
+    names = {name for mutant in chosen for name in _known_by(mutant)}
+    return [entry for entry in equivalents if entry.partition(".")[0] in packages and entry not in names]
 
 
 def _known_by(mutant: Mutant) -> tuple[str, str, str]:
