@@ -261,7 +261,7 @@ def _run(report: Report, before: Report | None, registry: Registry) -> dict[str,
         "claim": report.claim,
         "badge": wording.claim_title(report),
         "reason": wording.claim_reason(report, registry),
-        "facts": [("--impl", report.header["implementation"]["label"]), *wording.facts(report)],
+        "facts": wording.facts(report),
         "verdicts": wording.verdict_counts(report),
         "outcomes": "".join(str(OUTCOMES.index(result.outcome)) for result in results.values()),
         "failing": {

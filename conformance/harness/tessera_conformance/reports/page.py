@@ -133,7 +133,6 @@ def _data(report: Report, registry: Registry) -> dict[str, Any]:
     cited &= registry.interpretations.keys()
     return {
         "implementation": wording.implementation_name(report),
-        "label": report.header["implementation"]["label"],
         "claim": report.claim,
         "badge": wording.claim_title(report),
         "reason": wording.claim_reason(report, registry),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import heapq
 import json
 import re
 import sys
@@ -406,18 +405,12 @@ def _cover(
     for case in everything.keys() - failing.keys():
         for pattern in _patterns(case, everything[case]):
             matched.pop(pattern, None)
-    heap = [(-len(cases), bool(pattern[2]), -pattern[0], pattern) for pattern, cases in matched.items()]
-    heapq.heapify(heap)
     left = set(failing)
-    while left:
-        size, narrowed, letters, pattern = heapq.heappop(heap)
+    for *_, pattern in sorted((-len(cases), bool(one[2]), -one[0], one) for one, cases in matched.items()):
         fresh = matched[pattern] & left
-        if len(fresh) < -size:  # earlier patterns have matched some of its cases
-            if fresh:
-                heapq.heappush(heap, (-len(fresh), narrowed, letters, pattern))
-            continue
-        left -= fresh
-        yield pattern, sorted(fresh)
+        if fresh:
+            left -= fresh
+            yield pattern, sorted(fresh)
 
 
 def _patterns(case: str, clauses: Sequence[str]) -> Iterator[Pattern]:

@@ -177,20 +177,10 @@ def markdown(report: Report, registry: Registry) -> str:
 
 
 def _header(report: Report) -> str:
-    run = report.header["run"]
-    rows = [
-        ("implementation", wording.implementation_name(report)),
-        ("named on the command line", report.header["implementation"]["label"]),
-        ("images made by", report.header["implementation"].get("compiler", "")),
-        ("selection", wording.selection(report)),
-        ("time", wording.duration(report)),
-        ("started", run.get("started", "")),
-        ("harness", report.header["harness"]),
-        ("clause registry", f"{report.header['registry']['clauses']} clauses, {report.header['registry']['sha256']}"),
-    ]
-    return f"# Conformance of {text(wording.implementation_name(report))}\n\n" + table(
-        ("", ""), [(key, text(str(value))) for key, value in rows if value]
-    )
+    registry = report.header["registry"]
+    rows = [*wording.facts(report), ("clause registry", f"{registry['clauses']} clauses, {registry['sha256']}")]
+    shown = table(("", ""), [(key, text(value)) for key, value in rows])
+    return f"# Conformance of {text(wording.implementation_name(report))}\n\n{shown}"
 
 
 def _claim(report: Report, registry: Registry) -> str:

@@ -93,9 +93,11 @@ def seconds_of(line: Line) -> float | None:
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
-    """Return names and values: the run, its start, and the harness."""
-    chosen, run = report.header["selection"], report.header["run"]
+    """Return names and values: the implementation, the run, its start, and the harness."""
+    implementation, chosen, run = (report.header[name] for name in ("implementation", "selection", "run"))
     rows = [
+        ("--impl", str(implementation["label"])),
+        ("images made by", str(implementation.get("compiler") or "")),
         ("profile", chosen["profile"]),
         ("level", chosen["level"]),
         ("selection", chosen["shard"] or ("whole suite" if chosen["complete"] else "part of the suite")),

@@ -2,8 +2,7 @@
 
 function showHead() {
   $("implementation").textContent = data.implementation;
-  const facts = data.label === data.implementation ? data.facts : [["--impl", data.label], ...data.facts];
-  for (const [key, value] of facts) $("facts").append(make("div", "", make("dt", "", key), make("dd", "", value)));
+  for (const [key, value] of data.facts) $("facts").append(make("div", "", make("dt", "", key), make("dd", "", value)));
   $("claim").className = data.claim;
   $("claim").querySelector("strong").textContent = data.badge;
   $("claim").querySelector("strong").className = data.badge.length > 20 ? "long" : "";
