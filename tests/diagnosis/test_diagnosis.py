@@ -12,7 +12,7 @@ import pytest
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.diagnosis import diagnose, search
-from tessera_conformance.diagnosis.catalogue import catalogue, catalogue_table
+from tessera_conformance.diagnosis.catalogue import catalogue
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.registry import load_registry
 from tessera_conformance.reports import journal
@@ -85,32 +85,6 @@ def test_a_program_is_known_by_its_golden_vector(via: str, vendor: Vendor, chose
     assert (actual.operation, actual.hypothesis) == ("sum", "backwards")
 
 
-def test_answers_that_a_report_shortens_are_compared_by_their_hash(
-    vendor: Vendor, chosen: Chosen, judged: Judged
-) -> None:
-    library = vendor("softmax", "total(powers)", "fold(powers)")
-    vectors = [vector for vector in chosen("softmax", "ir/long_reductions", "ir/softmax") if "fp32" in vector.name]
-    lines = judged(library, vectors)
-    (actual,) = diagnose(lines)
-    shortened = [
-        line["case"] for line in lines if line["verdict"] == "fail" and "sha256" in str(line["checks"][-1]["actual"])
-    ]
-    assert shortened
-    assert actual.hypothesis == "fold"
-    assert set(shortened) < set(actual.cases)
-
-
-def test_of_hypotheses_that_fit_alike_the_one_that_cases_that_pass_allow_is_named(
-    vendor: Vendor, chosen: Chosen, judged: Judged
-) -> None:
-    """A sum that begins with +0 and zeros that are never negative differ where a product of the sums underflows."""
-    library = vendor("summed", "total(rows)", "total(rows) + rows.dtype.type(0)")
-    lines = judged(library, [vector for vector in chosen("sum", "ir/reductions") if "complex" not in vector.name])
-    (actual,) = diagnose(lines)
-    assert actual.hypothesis == "started"
-    assert "(or zeros that are never negative" in actual.says
-
-
 def test_a_cause_gives_up_after_so_many_steps_and_says_so(
     vendor: Vendor, chosen: Chosen, judged: Judged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,19 +108,6 @@ def test_exchanges_that_no_run_writes_are_left_out(
     assert diagnose(lines) == []
 
 
-def test_answers_within_the_bounds_of_the_level_fast_are_said_to_be(
-    vendor: Vendor, chosen: Chosen, judged: Judged
-) -> None:
-    """Terms in the order of a pattern that no catalogue has."""
-    library = vendor("summed", "total(rows)", "fold(rows[np.argsort(np.arange(len(rows)) * 7 % 11, kind='stable')])")
-    lines = judged(library, [vector for vector in chosen("sum", "ir/reductions") if "fp32/sum/n-" in vector.name])
-    (actual,) = [cause for cause in diagnose(lines) if "nothing in the catalogue" in cause.says]
-    assert "; every answer is within its bound at the level fast, which can be claimed" in actual.says
-
-
-ROOT = Path(__file__).parents[2]
-
-
 def test_a_report_is_diagnosed(
     vendor: Callable[..., ModuleType],
     chosen: Callable[..., list[Vector]],
@@ -167,12 +128,6 @@ def test_a_report_is_diagnosed(
 def test_a_file_that_is_no_report_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(tmp_path / "nothing")]) == 2
     assert capsys.readouterr().err.startswith("error: ")
-
-
-def test_the_page_has_the_catalogue() -> None:
-    """Written by `tessera-conformance diagnose --catalogue`."""
-    page = (ROOT / "docs" / "diagnosis.md").read_text(encoding="utf-8")
-    assert page.endswith("\n".join(catalogue_table()) + "\n")
 
 
 def test_every_hypothesis_names_operations_and_a_clause_that_exist() -> None:

@@ -117,21 +117,16 @@ def configure_diagnose(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Name the plausible implementations whose bits are those of the failing arithmetic of a report."
     )
-    parser.add_argument("file", type=Path, nargs="?", metavar="REPORT", help=f"{FILE_NAME}, or its directory")
+    parser.add_argument("file", type=Path, metavar="REPORT", help=f"{FILE_NAME}, or its directory")
     parser.add_argument("--cases", action="store_true", help="list the cases of each diagnosis too")
-    parser.add_argument("--catalogue", action="store_true", help="print the catalogue as a table in Markdown")
     parser.set_defaults(handler=reporting_errors(show, UnreadableReport))
 
 
 def show(arguments: argparse.Namespace) -> int:
-    """Run `diagnose REPORT`, or print the catalogue; exit code 0 if the report was read, whatever it shows."""
+    """Run `diagnose REPORT`; exit code 0 if the report was read, whatever it shows."""
     from tessera_conformance.diagnosis import diagnose
-    from tessera_conformance.diagnosis.catalogue import catalogue_table
     from tessera_conformance.reports.journal import read, report_in
 
-    if arguments.catalogue or arguments.file is None:
-        print("\n".join(catalogue_table()))
-        return 0
     diagnoses = diagnose(read(report_in(arguments.file)).observed)
     for cause in diagnoses:
         print(visible(cause.sentence))

@@ -7,8 +7,7 @@ the first is named, so simple ones come before special ones.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -30,16 +29,6 @@ STEPWISE = REDUCTIONS | ACTIVATIONS
 COMPUTED = STEPWISE | ROUNDED_ONCE
 ANY: frozenset[str] = frozenset()
 """Every operation of the oracle."""
-
-FAMILIES: Mapping[str, frozenset[str]] = {
-    "sums": SUMS,
-    "products": PRODUCTS,
-    "activations": ACTIVATIONS,
-    "operators": ROUNDED_ONCE - ELEMENTARY,
-    "functions": ELEMENTARY,
-    "choices": CHOICES,
-}
-"""The operations of a table by families."""
 
 ORDER, ACCUMULATION, MAXIMUM, ONE_ROUNDING = "LANG-10-06", "LANG-10-01", "LANG-10-03", "LANG-02-04"
 SHAPES, APPROXIMATION = "LANG-02-04", "LANG-10-11"
@@ -258,39 +247,3 @@ def _tails() -> Rows:
         says = f"zero in the elements of each row beyond a multiple of {size}"
         departure, advice = Departure(tail=("results", size)), "write the last, partial tile too"
         yield f"results_without_tail_of_{size}", ANY, says, advice, SHAPES, departure
-
-
-def catalogue_table() -> Iterator[str]:
-    """Yield the hypotheses as lines of a Markdown table; those that differ in a number, such as a size, share a row."""
-    yield "| hypothesis | operations | the answer has the bits of | clause |"
-    yield "|---|---|---|---|"
-    families: dict[tuple[str, str], list[Hypothesis]] = {}
-    for departure in catalogue():
-        families.setdefault((_with_n(departure.name), _with_n(departure.says)), []).append(departure)
-    for (name, says), members in families.items():
-        numbers = list(dict.fromkeys(number for member in members for number in _NUMBER.findall(member.name)))
-        if len({member.name for member in members}) == 1:
-            name, says, numbers = members[0].name, members[0].says, []
-        sizes = f", N = {', '.join(numbers)}" if numbers else ""
-        words = says.format(accumulator="the accumulator", right_accumulator="the accumulator")
-        operations = frozenset().union(*(member.operations for member in members))
-        yield f"| `{name}`{sizes} | {_operations(operations)} | {words} | {members[0].clause} |"
-
-
-_NUMBER = re.compile(r"(?<![a-z\d])\d+(?![a-z\d])")
-
-
-def _with_n(text: str) -> str:
-    return _NUMBER.sub("N", text)
-
-
-def _operations(operations: frozenset[str]) -> str:
-    """Return the operations by the names of families, as far as these cover them."""
-    if operations == ANY:
-        return "all"
-    names = []
-    for name, family in FAMILIES.items():
-        if family <= operations:
-            names.append(name)
-            operations -= family
-    return ", ".join([*names, *sorted(operations)])

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.cases import slug, vectors_directory
-from tessera_conformance.check import values_of
 from tessera_conformance.diagnosis.departure import Budget, Departure
 from tessera_conformance.diagnosis.kernels import Call, answer
-from tessera_conformance.oracle import FUNCTIONS, bounds
+from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.oracle.exact import COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
 from tessera_conformance.vectors import Vector, load
@@ -36,8 +35,6 @@ FEWEST_BITS = 16
 """A hypothesis is not named if fewer bits of the failing cases distinguish it from the right answer."""
 FEWEST_BITS_OF_SOME = 48
 """The same for a hypothesis about some dtypes, if nothing explains the others."""
-FEWEST_BITS_OF_TWO = 32
-"""The same for two departures together: there are thousands of pairs."""
 
 
 def float_form(dtype: str) -> FloatFormat | None:
@@ -145,10 +142,6 @@ class Compared(Question):
             self._fits[departure] = self._compare(departure)
         return self._fits[departure]
 
-    def known_to_fit(self, departure: Departure) -> bool:
-        """True if the departure was tried and fits."""
-        return self._fits.get(departure, False)
-
     def _compare(self, departure: Departure) -> bool:
         compared = 0
         try:
@@ -173,8 +166,6 @@ RANGES = ((1, "1"), (2, "2"), (4, "3 to 4"), (16, "5 to 16"), (256, "17 to 256")
 """The upper ends of the ranges of a histogram, in units in the last place."""
 BY_CHANCE = 0.9
 """The share of wrong elements in a tile that is not written: the others are right by chance."""
-MOST_ENCLOSED = 2048
-"""The most elements that are compared with their bounds."""
 TILES = (64, 32, 16, 8, 4)
 
 
@@ -185,32 +176,6 @@ def description(questions: Sequence[Compared]) -> str:
     smallest = min((question.call for question in questions), key=lambda call: sum(x.size for x in call.inputs))
     shapes = " and ".join(str(list(x.shape)) for x in smallest.inputs)
     return f"; {_histogram(questions)}; {_places(questions)}; smallest operands {shapes} {smallest.dtype}"
-
-
-def within_bounds(questions: Sequence[Compared]) -> bool:
-    """True if every answer is within its bound at the level fast.
-
-    False for many or large answers, which take long, and if NaN, an infinity or the sign of a zero is wrong.
-    """
-    if sum(question.right.size for question in questions) > MOST_ENCLOSED:
-        return False
-    special = any(is_special(*pair, question.right.dtype) for question in questions for pair in question.differing)
-    return not special and all(_is_enclosed(question.call, question.found) for question in questions)
-
-
-def _is_enclosed(call: Call, actual: Tensor) -> bool:
-    function = f"oracle.{call.operation}"
-    if call.operation not in bounds.ENCLOSED or not actual.format.is_float:
-        return False
-    try:
-        enclosures = bounds.enclose(function, call.inputs, call.arguments)
-    except (ArithmeticError, ValueError, LookupError, TypeError):
-        return False
-    values = values_of(actual)
-    return len(values) == len(enclosures) and all(
-        enclosure is None or (value is not None and abs(value - enclosure.exact) <= enclosure.error)
-        for value, enclosure in zip(values, enclosures, strict=True)
-    )
 
 
 def _histogram(questions: Sequence[Compared]) -> str:
@@ -326,16 +291,6 @@ def _vectors(chapter: str, name: str) -> Mapping[tuple[str, str], Vector]:
     return vectors
 
 
-def _call_of_vector(line: Line, operation: str) -> tuple[Call, Tensor] | None:
-    """Return the call of a case's golden vector and its right answer, if it is of the operation."""
-    vector = golden_vector(line)
-    if vector is None or _operation(vector) != operation:
-        return None
-    check = vector.provenance.check
-    inputs = [vector.call.inputs[name] for name in check.operands]
-    return Call(operation, inputs, check.arguments), vector.expected[0]
-
-
 def _operation(vector: Vector) -> str:
     return vector.provenance.check.function.removeprefix("oracle.")
 
@@ -345,31 +300,18 @@ ONE_OPERATION = ("numerics.evaluate", "collectives.all_reduce")
 
 @dataclass(frozen=True)
 class TooLong:
-    """An operation whose tensors are too long for a report, which has the hash of the answer."""
+    """An operation whose tensors are too long for a report, which has their beginnings and hashes."""
 
     case: str
     operation: str
-    vector: tuple[Call, Tensor] | None = None
-    """The call of the golden vector, if the operands are those of the case, and its right answer."""
-    sha256: str = ""
 
 
 def asked(lines: Sequence[Line]) -> Iterator[Question | TooLong]:
     """Yield the arithmetic that each failing case called, in the order of the lines."""
     for line in lines:
-        if line["verdict"] == "fail" and line["checks"] and _is_arithmetic(line["checks"][-1]):
+        last = line["checks"][-1] if line["verdict"] == "fail" and line["checks"] else {"passed": True}
+        if not last["passed"] and last["kind"] in ("bits", "within", "equal"):
             yield from _of_case(line)
-
-
-def passed(line: Line, operation: str) -> Question | None:
-    """Return the question of a case that passed, by its golden vector, if it called the operation."""
-    vector = _call_of_vector(line, operation)
-    return vector and Question(line["case"], line["clauses"], *vector, vector[1])
-
-
-def _is_arithmetic(check: Mapping[str, Any]) -> bool:
-    """True if a failing check compares tensors."""
-    return not check["passed"] and check["kind"] in ("bits", "within", "equal")
 
 
 def _of_case(line: Line) -> Sequence[Question | TooLong]:
@@ -383,33 +325,10 @@ def _of_case(line: Line) -> Sequence[Question | TooLong]:
                 questions += _questions(line, exchange, call, alone=len(answered) == 1)
         except MalformedTensor:
             assert call is not None
-            return [_long_question(line, exchange, call.operation)]
+            return [TooLong(line["case"], call.operation)]
         except (LookupError, TypeError, AttributeError):
             return []  # the run accepts no such answer
     return questions
-
-
-def _long_question(line: Line, exchange: Line, operation: str) -> Question | TooLong:
-    """Return a question whose tensors the report shortens; with its vector's operands if these have the same hashes."""
-    vector, golden = _call_of_vector(line, operation), golden_vector(line)
-    if vector is None or golden is None:
-        return TooLong(line["case"], operation)
-    call, right = vector
-    inputs = exchange["params"]["inputs"]
-    values = [inputs[name] for name in golden.provenance.check.operands] if isinstance(inputs, Mapping) else inputs
-    if list(map(_hash, values)) != [operand.sha256 for operand in call.inputs]:
-        return TooLong(line["case"], operation)
-    output = exchange["observation"]["returned"]["outputs"][0]
-    try:
-        return Question(line["case"], line["clauses"], call, from_wire(output), right)
-    except MalformedTensor:
-        return TooLong(line["case"], operation, vector, _hash(output))
-
-
-def _hash(message: Any) -> str:
-    """Return the SHA-256 of a tensor of a report, whole or shortened."""
-    body = message["$tensor"]
-    return str(body["sha256"] if "sha256" in body else from_wire(message).sha256)
 
 
 def _questions(line: Line, exchange: Line, call: Call, *, alone: bool) -> Iterator[Question]:

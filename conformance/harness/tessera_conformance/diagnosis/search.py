@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeAlias
 
 from tessera_conformance.diagnosis.catalogue import (
     ACCUMULATION,
@@ -26,7 +26,6 @@ from tessera_conformance.diagnosis.departure import OWN, REFERENCE, Budget, Depa
 from tessera_conformance.diagnosis.evidence import (
     FEWEST_BITS,
     FEWEST_BITS_OF_SOME,
-    FEWEST_BITS_OF_TWO,
     NO_MEANING,
     Compared,
     Line,
@@ -35,23 +34,20 @@ from tessera_conformance.diagnosis.evidence import (
     asked,
     description,
     evidence_of,
-    float_form,
     is_special,
     lies_beyond,
-    passed,
     steps_between,
-    within_bounds,
 )
-from tessera_conformance.diagnosis.kernels import Call, answer
+from tessera_conformance.diagnosis.kernels import answer
 from tessera_conformance.oracle.exact import ACCUMULATORS
 from tessera_conformance.tensors import MalformedTensor, Tensor
 
 # Diagnoses of the arithmetic of failing cases: `diagnose(lines)` names hypotheses with exactly the observed bits.
 #
 # The failing questions of one operation are one cause. A hypothesis explains a question if its answer equals the
-# observed one in every bit (NaN equals NaN). It is reported if it explains all of them, all of a pair of dtypes, or
-# else most of the rest, and if at least 16 bits distinguish its answers from the right ones (`evidence`). If none fits,
-# the diagnosis describes the distances and places of the differences.
+# observed one in every bit (NaN equals NaN). It is reported if it explains all of them or all of a pair of dtypes, and
+# if at least 16 bits distinguish its answers from the right ones (`evidence`). If none fits, the diagnosis describes
+# the distances and places of the differences.
 #
 # A cause takes at most `MOST_STEPS` steps of arithmetic, all causes of a report `MOST_STEPS_OF_ALL`, the same on every
 # machine, and a cause `MOST_SECONDS` of processor time.
@@ -100,7 +96,7 @@ def diagnose(lines: Sequence[Line]) -> list[Diagnosis]:
     ordered = sorted(causes.items(), key=lambda cause: (len({one.case for one in cause[1]}), cause[0]))
     for number, (operation, questions) in enumerate(ordered):
         budget = Budget(min(MOST_STEPS, left // (len(ordered) - number)), MOST_SECONDS)
-        diagnoses += _Cause(operation, questions, lines, budget).diagnoses()
+        diagnoses += _Cause(operation, questions, budget).diagnoses()
         left -= budget.taken
     return sorted(diagnoses, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))
 
@@ -108,10 +104,8 @@ def diagnose(lines: Sequence[Line]) -> list[Diagnosis]:
 class _Cause:
     """The questions about one operation in the failing cases."""
 
-    def __init__(
-        self, operation: str, questions: Sequence[Question | TooLong], lines: Sequence[Line], budget: Budget
-    ) -> None:
-        self.operation, self.lines, self.budget = operation, lines, budget
+    def __init__(self, operation: str, questions: Sequence[Question | TooLong], budget: Budget) -> None:
+        self.operation, self.budget = operation, budget
         self.asked = [one for one in questions if isinstance(one, Question)]
         self.long = [one for one in questions if isinstance(one, TooLong)]
         self.failing = 0
@@ -127,14 +121,17 @@ class _Cause:
                     questions.append(compared)
             shaped = sorted((question for question in questions if question.has_form), key=lambda one: one.work)
             early = [question for question in shaped if question.work <= MOST_WORK] or shaped
-            explained += merged(explanations(self.operation, early, self._passing))
+            explained += explanations(self.operation, early)
         except GaveUp:
             gave_up = True
-        long = {one.case for one in self.long}
+        long = sorted({one.case for one in self.long})
         self.failing = len({*_cases_of(questions), *long})
         if unlike := [question for question in questions if not question.has_form]:
             yield self._of_forms(unlike)
-        explained = self._extended(explained, [question for question in questions if question.has_form])
+        late = [question for question in questions if question.has_form and question.work > MOST_WORK]
+        for place, explanation in enumerate(explained):
+            explained[place] = with_deferred(self.operation, explanation, late)
+            late = [question for question in late if question not in explained[place].questions]
         yield from map(self._explained, explained)
         accounted = [*unlike, *(one for explanation in explained for one in explanation.questions)]
         rest = [question for question in questions if question not in accounted]
@@ -145,33 +142,15 @@ class _Cause:
             yield self._faint(faint)
         if left := [question for question in rest if question not in faint]:
             yield self._undiagnosed(left, gave_up)
-        if unknown := sorted(long - {case for explanation in explained for case in explanation.more}):
+        if long:
             says = "tensors that are too long for the report are not diagnosed"
-            yield self._diagnosis("", says, ONE_ROUNDING, [], unknown)
-
-    def _extended(self, explained: Sequence[Explained], questions: Sequence[Compared]) -> list[Explained]:
-        """Return the explanations with the questions that were deferred."""
-        ids = {id(one) for other in explained for one in other.questions}
-        late = [question for question in questions if id(question) not in ids and question.work > MOST_WORK]
-        extensions = []
-        for explanation in explained:
-            extensions.append(extended(self.operation, explanation, late, self.long))
-            late = [one for one in late if one not in extensions[-1].questions]
-        return extensions
+            yield self._diagnosis("", says, ONE_ROUNDING, [], long)
 
     def _compared(self, question: Question) -> Compared | None:
         """Return a question with its right answer; None if it has none."""
         right = question.right or self._canonical(question)
         own = (question.case, question.clauses, question.call, question.found)
         return None if right is None else Compared(*own, right, self.budget)
-
-    def _passing(self) -> Sequence[Compared]:
-        """Return the questions of the operation that were answered rightly, in the files of the failing ones."""
-        files = {_file(case) for case in [*(one.case for one in self.asked), *(one.case for one in self.long)]}
-        lines = [line for line in self.lines if line["verdict"] == "pass" and _file(line["case"]) in files]
-        questions = [question for line in lines if (question := passed(line, self.operation)) is not None]
-        comparisons = [compared for compared in map(self._compared, questions) if compared is not None]
-        return sorted(comparisons, key=lambda candidate: candidate.work)
 
     def _canonical(self, question: Question) -> Tensor | None:
         """Return the right answer, computed in the form of the actual one; None if it has another form."""
@@ -198,7 +177,7 @@ class _Cause:
         others = [other for other in explained.hypotheses[1:] if _is_other(other.departure, hypothesis.departure)]
         also = f" (or {others[0].says.format(**words)})" if others else ""
         says, advice = hypothesis.says.format(**words), hypothesis.advice.format(**words)
-        cases = sorted({*_cases_of(questions), *explained.more})
+        cases = _cases_of(questions)
         of_dtypes = "" if len(cases) == self.failing else f"{', '.join(dtypes)}: "
         sentence = f"{of_dtypes}{hypothesis.verb}{says}{also}; {advice}"
         diagnosis = self._diagnosis(hypothesis.name, sentence, hypothesis.clause, questions, cases, explained.evidence)
@@ -222,13 +201,9 @@ class _Cause:
         return self._diagnosis("", f"too few elements differ to name a cause{which}", ONE_ROUNDING, questions)
 
     def _undiagnosed(self, questions: Sequence[Compared], gave_up: bool) -> Diagnosis:
-        where = description(questions)
-        if within_bounds(questions):
-            where += "; every answer is within its bound at the level fast, which can be claimed"
         end = f"; the diagnosis gave up after {self.budget.taken:,} steps" if gave_up else ""
-        if (near := nearest(self.operation, questions)) is not None:
-            end = f"; {near.hypotheses[0].name} fits {len(_cases_of(near.questions))} of them{end}"
-        return self._diagnosis("", f"nothing in the catalogue has all these bits{where}{end}", ONE_ROUNDING, questions)
+        says = f"nothing in the catalogue has all these bits{description(questions)}{end}"
+        return self._diagnosis("", says, ONE_ROUNDING, questions)
 
     def _diagnosis(
         self, name: str, says: str, clause: str, questions: Sequence[Compared], cases: Sequence[str] = (), bits: int = 0
@@ -254,34 +229,17 @@ def _is_other(one: Departure, other: Departure) -> bool:
     return not other.changed <= one.changed
 
 
-def _file(case: str) -> str:
-    return case.rsplit("/golden", 1)[0]
-
-
 def _cases_of(questions: Sequence[Compared]) -> list[str]:
     return sorted({question.case for question in questions})
 
 
 # The search for hypotheses: departures that give the observed answers of an operation's failing questions.
 #
-# It tries departures that fit every question, then those that fit every question of a pair of dtypes, then two
-# departures at once, then those that fit most of the rest.
+# It tries departures that fit every question, then those that fit every question of a pair of dtypes.
 
 
-FEWEST_OF_REST = 2
-"""The least number of cases of a hypothesis that does not explain all of a pair of dtypes."""
-NEARLY_ALL = 0.9
-"""The least share of the cases of a pair of dtypes that several hypotheses must explain together."""
 MOST_ULPS = 4
 """The most units in the last place of an error of an approximate elementary function; a larger error is wrong."""
-MOST_RANKED, MOST_PASSING = 8, 24
-"""The most equally fitting hypotheses that are tried, and the most passing cases on which they are tried."""
-LONGEST = 8192
-"""The most elements of an answer that is computed for its hash."""
-
-
-Passing: TypeAlias = Callable[[], Sequence[Compared]]
-"""The questions of an operation that were answered rightly, those with the least work first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,8 +251,6 @@ class Explained:
 
     questions: Sequence[Compared]
     hypotheses: Sequence[Hypothesis]
-    more: tuple[str, ...] = ()
-    """Further cases, whose answers match by their hash."""
 
     @property
     def evidence(self) -> int:
@@ -308,82 +264,33 @@ def singles(operation: str) -> Sequence[Hypothesis]:
     return [departure for departure in catalogue() if departure.applies(operation)]
 
 
-@cache
-def _pairs(operation: str) -> Sequence[Hypothesis]:
-    """Yield two departures at once: an order or an accumulator with any other."""
-    kinds = {"order", "start", "accumulator", "product"}
-    firsts = [single for single in singles(operation) if single.departure.changed <= kinds]
-    return [
-        Hypothesis(
-            f"{first.name}+{second.name}",
-            frozenset({operation}),
-            f"{first.says}, and {second.says}",
-            first.advice,
-            first.clause,
-            first.departure | second.departure,
-            only=first.only or second.only,
-        )
-        for at, first in enumerate(firsts)
-        for second in singles(operation)
-        if not first.departure.changed & second.departure.changed and second not in firsts[:at]
-    ]
-
-
-def explanations(operation: str, questions: Sequence[Compared], passing: Passing) -> Sequence[Explained]:
-    """Return explanations of all questions; or of each pair of dtypes, or of nearly all of these in parts.
+def explanations(operation: str, questions: Sequence[Compared]) -> Sequence[Explained]:
+    """Return the explanation of all questions, or those of pairs of dtypes.
 
     If some pair of dtypes is unexplained, explanations of the others need more evidence: another cause may look like a
     known one in few elements.
     """
-    if not questions:
-        return []
-    if fitting := _fitting(singles(operation), questions, FEWEST_BITS):
-        return [Explained(questions, _ranked(fitting, questions, passing))]
-    if hypothesis := without_departure(operation, questions):
-        return [Explained(questions, [hypothesis])]
+    whole = _group(operation, questions, FEWEST_BITS)
+    if whole.hypotheses:
+        return [whole]
     grouped: dict[tuple[str, str], list[Compared]] = {}
     for question in questions:
         grouped.setdefault(question.group, []).append(question)
-    groups = [Explained(group, _fitting(singles(operation), group, 1)) for group in grouped.values()]
-    explained = [*_covered(groups)]
-    try:
-        for group in [group_.questions for group_ in groups if not group_.hypotheses]:
-            explained += _of_group(operation, group)
-    except GaveUp:
-        pass  # the evidence so far is reported
+    explained = [*_covered([_group(operation, group, 1) for group in grouped.values()])]
     some = sum(len(explanation.questions) for explanation in explained) < len(questions)
     return [
-        Explained(explanation.questions, _ranked(explanation.hypotheses, explanation.questions, passing))
+        explanation
         for explanation in explained
         if not some or explanation.hypotheses[0].departure == REFERENCE or explanation.evidence >= FEWEST_BITS_OF_SOME
     ]
 
 
-def _ranked(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared], passing: Passing) -> Sequence[Hypothesis]:
-    """Return equally fitting hypotheses: first those that give the right answers of passing cases, then simple ones."""
-    ranked = sorted(hypotheses, key=lambda hypothesis: len(hypothesis.departure.changed))
-    if len(ranked) < 2:
-        return ranked
-    groups = {question.group for question in questions}
-    right = [question for question in passing() if question.group in groups][:MOST_PASSING]
-    try:
-        wrong = {
-            hypothesis: sum(not one.fits(hypothesis.departure) for one in right) for hypothesis in ranked[:MOST_RANKED]
-        }
-    except GaveUp:
-        return ranked
-    return sorted(ranked, key=lambda hypothesis: wrong.get(hypothesis, len(right)))
-
-
-def _of_group(operation: str, questions: Sequence[Compared]) -> Sequence[Explained]:
-    """Return explanations of the questions of a pair of dtypes that no single hypothesis fits."""
-    if hypothesis := without_departure(operation, questions):
-        return [Explained(questions, [hypothesis])]
-    parts = [*_parts(singles(operation), questions)]
-    if sum(len(part.questions) for part in parts) >= NEARLY_ALL * len(questions):
-        return parts
-    fitting = _fitting(_pairs(operation), questions, FEWEST_BITS_OF_TWO)
-    return [Explained(questions, fitting)] if fitting else []
+def _group(operation: str, questions: Sequence[Compared], fewest: int) -> Explained:
+    """Return questions with the hypotheses that fit all of them, if any do."""
+    if fitting := _fitting(singles(operation), questions, fewest):
+        return Explained(questions, fitting)
+    hypothesis = without_departure(operation, questions)
+    return Explained(questions, [] if hypothesis is None else [hypothesis])
 
 
 def _covered(groups: Sequence[Explained]) -> Iterator[Explained]:
@@ -415,9 +322,11 @@ def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fe
     dtypes = {answer.call.dtype for answer in questions}
     alive = [hypothesis for hypothesis in hypotheses if _is_meant(hypothesis, dtypes)]
     for question in questions:
-        alive = [process for process in alive if question.fits(process.departure)]
-    enough = evidence_of(questions) >= fewest
-    return [process for process in alive if enough and _is_seen_twice(process, questions)]
+        alive = [hypothesis for hypothesis in alive if question.fits(hypothesis.departure)]
+    if evidence_of(questions) < fewest:
+        return []
+    seen = [hypothesis for hypothesis in alive if _is_seen_twice(hypothesis, questions)]
+    return sorted(seen, key=lambda hypothesis: len(hypothesis.departure.changed))
 
 
 def _is_meant(hypothesis: Hypothesis, dtypes: set[str]) -> bool:
@@ -432,33 +341,6 @@ def _is_meant(hypothesis: Hypothesis, dtypes: set[str]) -> bool:
 def _is_seen_twice(hypothesis: Hypothesis, questions: Sequence[Compared]) -> bool:
     """False for a single tail: the end of sorted operands is special anyway."""
     return hypothesis.departure.tail is None or len(questions) > 1 or questions[0].right.shape[:-1] != ()
-
-
-def _parts(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared]) -> Iterator[Explained]:
-    """Yield the hypothesis that fits most questions, then the one that fits most of the rest."""
-    rest = list(questions)
-    while len(rest) >= FEWEST_OF_REST:
-        best = Explained([], [])
-        for hypothesis in hypotheses:
-            meant = [one for one in rest if _is_meant(hypothesis, {one.call.dtype})]
-            fitted = [one for one in meant if one.fits(hypothesis.departure)]
-            if len(fitted) > len(best.questions) and evidence_of(fitted) >= FEWEST_BITS:
-                best = Explained(fitted, [hypothesis])
-        if len(best.questions) < FEWEST_OF_REST:
-            return
-        yield best
-        rest = [one for one in rest if one not in best.questions]
-
-
-def merged(explained: Sequence[Explained]) -> Iterator[Explained]:
-    """Yield explanations of several dtypes by one hypothesis as one."""
-    by_name: dict[str, list[Explained]] = {}
-    for explanation in explained:
-        by_name.setdefault(explanation.hypotheses[0].name, []).append(explanation)
-    for several in by_name.values():
-        shared = [one for one in several[0].hypotheses if all(one in other.hypotheses for other in several)]
-        questions = [question for other in several for question in other.questions]
-        yield Explained(questions, shared or several[0].hypotheses[:1])
 
 
 def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothesis | None:
@@ -480,46 +362,15 @@ def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothes
     return None
 
 
-def nearest(operation: str, questions: Sequence[Compared]) -> Explained | None:
-    """Return the tried hypothesis that fits most of the questions, with enough evidence; None without one."""
-    fitted = (
-        Explained([one for one in questions if one.known_to_fit(single.departure)], [single])
-        for single in singles(operation)
-    )
-    enough = [one for one in fitted if len(one.questions) >= FEWEST_OF_REST and one.evidence >= FEWEST_BITS_OF_SOME]
-    return max(enough, key=lambda explanation: len(explanation.questions), default=None)
-
-
-def extended(operation: str, explained: Explained, late: Sequence[Compared], long: Sequence[TooLong]) -> Explained:
-    """Return an explanation with the deferred questions, and those known by a hash, that it fits too."""
-    hypothesis, questions, more = explained.hypotheses[0], list(explained.questions), list(explained.more)
-    try:
-        for transfer in late:
+def with_deferred(operation: str, explained: Explained, late: Sequence[Compared]) -> Explained:
+    """Return an explanation with the deferred questions that it fits too, as far as the budget reaches."""
+    hypothesis, questions = explained.hypotheses[0], list(explained.questions)
+    with suppress(GaveUp):
+        for question in late:
             if hypothesis.departure == REFERENCE:
-                seen = without_departure(operation, [*questions, transfer])
+                seen = without_departure(operation, [*questions, question])
                 fits = seen is not None and seen.name == hypothesis.name
             else:
-                fits = transfer.fits(hypothesis.departure)
-            questions += [transfer] if fits else []
-        for one in long if questions and hypothesis.departure != REFERENCE else ():
-            if one.vector is None or one.vector[1].size > LONGEST:
-                continue
-            if one.sha256 in _hashes(*one.vector, hypothesis.departure, questions[0].budget):
-                more.append(one.case)
-    except GaveUp:
-        pass
-    return Explained(questions, explained.hypotheses, tuple(more))
-
-
-def _hashes(call: Call, right: Tensor, departure: Departure, budget: Budget) -> set[str]:
-    """Return the hashes of the answers under a departure, with NaN of either sign; none if it is undefined."""
-    codes = right.words().tolist()
-    try:
-        for place, code in answer(call, departure, budget, right.shape, right.dtype):
-            codes[place] = code
-    except NO_MEANING:
-        return set()
-    form = float_form(right.dtype)
-    nan, sign = (-1, 0) if form is None else (form.nan_code, form.sign_bit)
-    signed = [code | sign if code == nan else code for code in codes]
-    return {Tensor.from_words(right.dtype, right.shape, words).sha256 for words in (codes, signed)}
+                fits = question.fits(hypothesis.departure)
+            questions += [question] if fits else []
+    return Explained(questions, explained.hypotheses)

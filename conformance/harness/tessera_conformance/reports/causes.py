@@ -264,7 +264,7 @@ def causes(report: Report) -> Sequence[Cause]:
     forms: dict[Form, list[Line]] = {}
     for line in bad:
         forms.setdefault(_form(line), []).append(line)
-    explained = list(_diagnosed(forms, passed))
+    explained = list(_diagnosed(forms))
     failing = Counter(name for line in bad for name in line["clauses"])
     reasons = (line["reason"] for line in report.observed if line["cause"] == "blocked")
     blocked = Counter(reason.removeprefix("blocked by ").partition(": ")[0] for reason in reasons)
@@ -274,14 +274,14 @@ def causes(report: Report) -> Sequence[Cause]:
     return sorted(found, key=lambda cause: (last.get(cause.form[0], 0), -len(cause.lines) - cause.blocked))
 
 
-def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterator[Cause]:
+def _diagnosed(forms: dict[Form, list[Line]]) -> Iterator[Cause]:
     """Yield the causes of wrong values that a hypothesis explains, and remove their cases from `forms`."""
     left = {line["case"]: line for line in forms.get(WRONG_VALUE, ())}
     if not left:
         return
     from tessera_conformance.diagnosis import diagnose  # imports numpy, 100 ms, which most runs do without
 
-    for cause in diagnose([*left.values(), *passed]):
+    for cause in diagnose([*left.values()]):
         lines = [left.pop(case) for case in cause.cases if case in left] if cause.hypothesis else []
         if lines:
             says = f"{cause.operation}: {cause.says}"
