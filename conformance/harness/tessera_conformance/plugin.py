@@ -28,16 +28,14 @@ from tessera_conformance.cases import (
 )
 from tessera_conformance.check import Check
 from tessera_conformance.options import add_options
-from tessera_conformance.protocol import Fault
 from tessera_conformance.registry import Clause, Registry, RegistryError, load_registry
 from tessera_conformance.registry.cases import current_index
 from tessera_conformance.registry.model import JUDGED, cited_interpretations
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, Progress, ReportKeeper, WorkerInterruption
 from tessera_conformance.reports.claim import Line
-from tessera_conformance.reports.expected_answers import Search, function_of
 from tessera_conformance.reports.journal import UnreadableReport, report_in
 from tessera_conformance.reports.lines import plain
-from tessera_conformance.reports.reproduce import ENDPOINT, write_script
+from tessera_conformance.reports.reproduce import write_script
 from tessera_conformance.selection import NothingFailed, earlier, judged_before, nothing, set_aside
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
@@ -418,18 +416,9 @@ def pytest_runtest_makereport(
         report.user_properties = [(PROPERTY, observation(case, run.evidence).text)]
         if item.config.option.reproduce and case.judgement is not None:
             option, deadlines = item.config.option, (run.session.start_deadline, run.session.deadline)
-            expected = _expected(run, case, item)
-            write_script(option.report_dir, run.session.label, case, option.compiler, deadlines, expected)
+            write_script(option.report_dir, run.session.label, case, option.compiler, deadlines)
         del item.stash[CASE]  # the report has its text by now: the messages of a whole run are large
     return report
-
-
-def _expected(run: SuiteRun, case: Case, item: pytest.Item) -> Sequence[Any] | None:
-    """Return the answers of an endpoint with which the case passes; None of another implementation, or if not found."""
-    if not run.session.label.startswith(ENDPOINT) or not isinstance(item, pytest.Function):
-        return None
-    hello = {} if isinstance(run.hello, Fault) else run.hello.message
-    return Search(function_of(item), hello, case.exchanges, run.level, run.seed).expected()
 
 
 def _conclude(run: SuiteRun, case: Case, judgement: Judgement, report: pytest.TestReport) -> None:

@@ -24,7 +24,6 @@ from tessera_conformance.cases import slug
 from tessera_conformance.check import CheckRecord, expected_rejection
 from tessera_conformance.protocol import Fault, FaultKind, Returned, Unsupported, describe, write_outcome
 from tessera_conformance.reports.c_program import c_program
-from tessera_conformance.reports.expected_answers import answers_of
 from tessera_conformance.reports.lines import FOLDER, plain
 from tessera_conformance.session import DEADLINE, START_DEADLINE, Exchange
 from tessera_conformance.suite_run import Case
@@ -190,17 +189,16 @@ def write_script(
     case: Case,
     compiler: str | None = None,
     deadlines: tuple[float, float] = (START_DEADLINE, DEADLINE),
-    expected: Sequence[Any] | None = None,
 ) -> Path:
     """Write `reproduce-<case>.py` into the directory and return its path; `deadlines` are of start and calls.
 
     For a library behind the C interface it also writes `reproduce-<case>.c`. The script for an endpoint sends the
-    frames itself; `expected` has the summaries of the answers with which its case passes.
+    frames itself.
     """
     if implementation.startswith(ENDPOINT):
         template = _joined(*(path.read_text(encoding="utf-8") for path in (_CONNECTION, _TEMPLATE, _ENDPOINT_TEMPLATE)))
         address = implementation.removeprefix(ENDPOINT).partition(",description=")[0]
-        script = _content_of_frames(address, case, deadlines, expected)
+        script = _content_of_frames(address, case, deadlines)
     else:
         template = _TEMPLATE.read_text(encoding="utf-8")
         script = _content(implementation, case, compiler, deadlines)
@@ -269,18 +267,22 @@ def _scalars(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _content_of_frames(
-    address: str, case: Case, deadlines: tuple[float, float], expected: Sequence[Any] | None
-) -> dict[str, Any]:
+def _content_of_frames(address: str, case: Case, deadlines: tuple[float, float]) -> dict[str, Any]:
     form, _, place = address.partition(":")
     return {
         **_head(case),
         "address": f"unix:{os.path.abspath(place)}" if form == "unix" else address,
         "deadlines": deadlines,
         "requests": [{"method": exchange.method, "params": to_wire(exchange.params)} for exchange in case.exchanges],
-        "answers": [answers_of(exchange) for exchange in case.exchanges],
-        "expected": expected,
+        "answers": [_answers_of(exchange) for exchange in case.exchanges],
     }
+
+
+def _answers_of(exchange: Exchange) -> list[Any] | None:
+    """Return the recorded answers of an exchange of frames; None of another exchange."""
+    if exchange.method != "host_io.exchange" or not isinstance(exchange.observation, Returned):
+        return None
+    return [json.loads(text) for text in exchange.observation.value["answers"]]
 
 
 def _head(case: Case) -> dict[str, Any]:
