@@ -141,9 +141,7 @@ def test_the_rooflines_are_drawn_in_the_colours_of_the_page(visit, build, observ
     tab.emulate_media(color_scheme=scheme)
     plots = tab.locator("#rooflines .plots")
     assert plots.locator("polyline").count() == 1
-    assert plots.locator(".label").all_text_contents() == ["best measured", "product"]
-    said = plots.locator("p").all_inner_texts()
-    assert said == ["Communication: all-reduce: not asked; no case of this run measures it."]
+    assert plots.locator(".label").all_text_contents() == ["best measured (dashed)", "product"]
     colour = "rgb(31, 92, 153)" if scheme == "light" else "rgb(125, 179, 232)"
     assert plots.locator("polyline").evaluate("line => getComputedStyle(line).stroke") == colour
 

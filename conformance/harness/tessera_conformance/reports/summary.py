@@ -9,7 +9,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -317,7 +316,6 @@ def _escaped(value: str) -> str:
 # of a kernel.
 
 
-CLAUSE = "COLL-06-02"
 PICOSECONDS = 10**12
 
 Point = tuple[float, float]
@@ -342,51 +340,36 @@ PLOTS = (
 CHART_WIDTH, HEIGHT, GAP = 560, 330, 40
 LEFT, RIGHT, TOP, BOTTOM = 74, 128, 34, 46
 LABEL = 15
-"""The least distance of two labels."""
+"""The distance of two rows of the legend."""
 
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def rooflines(report: Report) -> str:
-    """Return the section's markup, in ASCII: the picture and, for a roofline without figures, the reason."""
-    measurements = figures(report)
-    plots = {plot: lines for plot in PLOTS if (lines := _lines(measurements, plot))}
-    missing = [f"<p>{_text(f'{plot.title}: {_why_not(report)}')}</p>" for plot in PLOTS if plot not in plots]
+    """Return the picture of the rooflines that have figures, in ASCII; "" if none has any."""
+    figures = [figure for line in report.observed for figure in line["run"].get("figures", ())]
+    plots = {plot: lines for plot in PLOTS if (lines := _lines(figures, plot))}
     if not plots:
-        return "\n".join(missing)
+        return ""
     width = len(plots) * (CHART_WIDTH + GAP) - GAP
     names = " and ".join(plot.title for plot in plots)
     parts = [f'<svg viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{_text(f"Rooflines. {names}")}">']
     for number, (plot, lines) in enumerate(plots.items()):
-        possible = (figure.get("bytes_per_second") for figure in measurements if figure["plot"] == plot.name)
+        possible = (figure.get("bytes_per_second") for figure in figures if figure["plot"] == plot.name)
         roof = max(filter(None, possible), default=None)  # the greatest possible rate, if a case recorded it
         parts.append(f'<g transform="translate({number * (CHART_WIDTH + GAP)} 0)">')
         parts += [*_panel(plot, lines, roof), "</g>"]
-    return "\n".join([*parts, "</svg>", *missing])
+    return "\n".join([*parts, "</svg>"])
 
 
-def figures(report: Report) -> list[Mapping[str, Any]]:
-    """Return the figures that the cases of a report recorded for plots."""
-    return [figure for line in report.observed for figure in line["run"].get("figures", ())]
-
-
-def _lines(measurements: Sequence[Mapping[str, Any]], plot: Plot) -> dict[str, list[Point]]:
+def _lines(figures: Iterable[Mapping[str, Any]], plot: Plot) -> dict[str, list[Point]]:
     """Return the points of every line of a plot, by size: the rate follows from the time that a size took."""
-    found: dict[str, list[Point]] = {}
-    for figure in measurements:
+    lines: dict[str, list[Point]] = {}
+    for figure in figures:
         if figure["plot"] == plot.name and figure.get("size", 0) > 0 and figure.get("picoseconds", 0) > 0:
             point = figure["size"], figure["size"] * PICOSECONDS / figure["picoseconds"]
-            found.setdefault(figure["line"], []).append(point)
-    return {line: sorted(points) for line, points in sorted(found.items())}
-
-
-def _why_not(report: Report) -> str:
-    """Return the reason for which a roofline has no figures, from the cases that measure it."""
-    lines = [line for line in report.observed if CLAUSE in line["clauses"] and not line["run"].get("figures")]
-    if not lines:
-        return "not asked; no case of this run measures it."
-    line = lines[0]
-    return f"{line['verdict'].replace('_', ' ')}; {line['reason'] or 'no case gave a figure'}."
+            lines.setdefault(figure["line"], []).append(point)
+    return {line: sorted(points) for line, points in sorted(lines.items())}
 
 
 def _scale(values: Sequence[float], begins: float, ends: float) -> tuple[Callable[[float], float], list[Tick]]:
@@ -415,34 +398,16 @@ def _panel(plot: Plot, lines: Mapping[str, Sequence[Point]], roof: float | None)
         yield f'<line class="grid" x1="{LEFT}" y1="{place:.1f}" x2="{right}" y2="{place:.1f}"/>'
         yield f'<text x="{LEFT - 7}" y="{place + 4:.1f}" text-anchor="end">{label}{plot.of_rate}</text>'
     yield f'<text x="{(LEFT + right) / 2:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{_text(plot.of_size)}</text>'
-    best = max(rate for _, rate in points)
-    height, label = y(roof or best), "link" if roof else "best measured"
+    height = y(roof or max(rate for _, rate in points))
     yield f'<line class="roof" x1="{LEFT}" y1="{height:.1f}" x2="{right}" y2="{height:.1f}"/>'
-    ends = {name: y(line[-1][1]) for name, line in lines.items()}
-    places = _apart({"": height, **ends})
-    yield f'<text class="label" x="{right + 8}" y="{places[""] + 4:.1f}">{label}</text>'
+    yield f'<text class="label" x="{right + 8}" y="{TOP}">{"link" if roof else "best measured"} (dashed)</text>'
     for number, (name, line) in enumerate(lines.items()):
         coordinates = " ".join(f"{x(size):.1f},{y(rate):.1f}" for size, rate in line)
-        yield f'<g class="line-{number % 6}"><title>{_text(_tooltip(name, line, plot))}</title>'
-        yield f'<polyline points="{coordinates}"/>'
+        place = f'x="{right + 8}" y="{TOP + LABEL * (number + 1)}"'
+        yield f'<g class="line-{number % 6}"><polyline points="{coordinates}"/>'
+        yield f'<text class="label" {place}>{_text(name.replace("_", " "))}</text>'
         yield from (f'<circle cx="{x(size):.1f}" cy="{y(rate):.1f}" r="3"/>' for size, rate in line)
-        yield f'<text class="label" x="{right + 8}" y="{places[name] + 4:.1f}">{_text(name.replace("_", " "))}</text>'
         yield "</g>"
-
-
-def _apart(positions: Mapping[str, float]) -> dict[str, float]:
-    """Return the heights of labels: each moved below the one above it, then all moved up into the plot."""
-    names = sorted(positions, key=lambda name: positions[name])
-    heights = [positions[name] for name in names]
-    for above, below in pairwise(range(len(heights))):
-        heights[below] = max(heights[below], heights[above] + LABEL)
-    excess = max(heights[-1] - (HEIGHT - BOTTOM), 0)
-    return {name: height - excess for name, height in zip(names, heights, strict=True)}
-
-
-def _tooltip(name: str, line: Sequence[Point], plot: Plot) -> str:
-    """Return the points as text, for the pointer's tooltip on the line."""
-    return f"{name}: " + ", ".join(f"{size:g} at {rate:.3g} {plot.of_rate}" for size, rate in line)
 
 
 def _power(power: int) -> str:
