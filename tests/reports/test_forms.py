@@ -516,17 +516,7 @@ def test_points_lie_at_their_logarithms(build, observation) -> None:
     at_two_thirds = bottom + (TOP - bottom) * (math.log10(10**11) - 9) / 3
     assert f'points="{left:.1f},{bottom:.1f} {right:.1f},{at_two_thirds:.1f}"' in markup
     assert f'class="roof" x1="{left}" y1="{TOP:.1f}"' in markup
-    for label in (
-        "1 GB/s",
-        "10 GB/s",
-        "100 GB/s",
-        "1 TB/s",
-        "1 k",
-        "1 M",
-        ">link (dashed)<",
-        ">ring<",
-        ">best measured (dashed)<",
-    ):
+    for label in ("1 GB/s", "10 GB/s", "100 GB/s", "1 TB/s", "1 k", "1 M", ">link", ">ring<", ">best measured"):
         assert label in markup
     assert markup.count("<polyline") == 2
     assert rooflines(build([observation("abi/a")])) == ""

@@ -819,7 +819,7 @@ def visit_specifications(open_file, tmp_path):
     text = Specification(tuple(f"{n} " + "word " * 40 + "w" * 300 for n in range(document.lines)), "")
     passages = annotated(document, text, known)
     write_text(tmp_path / "collectives.html", document_page(document, passages, known))
-    write_text(tmp_path / "index.html", first_page({"collectives": passages}, known))
+    write_text(tmp_path / "index.html", first_page(registry.documents.values()))
 
     def go(name="collectives.html", address="", width=1400):
         return open_file(tmp_path / name, address, width)

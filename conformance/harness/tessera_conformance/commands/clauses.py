@@ -275,7 +275,7 @@ def annotate(args: argparse.Namespace) -> int:
     knowledge = Knowledge(registry, cases, naming_tests(locations.suite_directory()), runs)
     documents = {key: annotated(registry.documents[key], text, knowledge) for key, text in specifications.items()}
     args.output.mkdir(parents=True, exist_ok=True)
-    write_text(args.output / "index.html", first_page(documents, knowledge))
+    write_text(args.output / "index.html", first_page(registry.documents.values()))
     for key, passages in documents.items():
         write_text(args.output / f"{key}.html", document_page(registry.documents[key], passages, knowledge))
     write_text(args.output / FEEDBACK, feedback(registry, knowledge.tests))

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -253,8 +253,8 @@ def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str, s
 # The annotated specifications as HTML: a page for each document and a first page, static, without script or network.
 #
 # A content security policy allows the one style by its hash. Notes that fold are `details`; the style alone selects
-# passages. The first page counts clauses and open points. The page of a document shows its lines on the left, coloured
-# by the strongest level of their clauses, and the notes on the right.
+# passages. The page of a document shows its lines on the left, coloured by the strongest level of their clauses. The
+# notes are on the right.
 
 
 MOST_CASES = 12
@@ -263,36 +263,16 @@ MOST_CASES = 12
 _STYLE = Path(__file__).with_name("annotated_page.css")
 
 
-def first_page(documents: Mapping[str, Sequence[Passage]], knowledge: Knowledge) -> str:
-    """Return the page that links the documents and counts the contents of each."""
-    registry = knowledge.registry
-    heads = ["document", "lines", *LEVELS, "contradictions", "samples", "silences", "not testable"]
-    heads += [run.name for run in knowledge.runs]
-    rows = [_row_of_document(registry.documents[key], passages, knowledge) for key, passages in documents.items()]
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+def first_page(documents: Iterable[Document]) -> str:
+    """Return the page that links the documents and the feedback."""
+    links = "".join(f'<li><a href="{one.key}.html">{escape(one.title)}</a></li>' for one in documents)
     title = "The specifications, annotated"
     return (
-        f"{_beginning(title)}<header><h1>{title}</h1>{_legend()}</header><main>"
-        f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"{_beginning(title)}<header><h1>{title}</h1>{_legend()}</header><main><ul>{links}</ul>"
         '<p><a href="spec-feedback.md">Feedback to the authors</a>: contradictions, samples, silences with the '
         "decision taken and a proposed wording, and clauses that nothing can decide, by section.</p></main></body>"
         "</html>\n"
     )
-
-
-def _row_of_document(document: Document, passages: Sequence[Passage], knowledge: Knowledge) -> list[str]:
-    clauses = [clause for passage in passages for clause in passage.begins]
-    levels = Counter(clause.level for clause in clauses)
-    kinds = Counter(row.kind for passage in passages for row in passage.gaps)
-    cells = [f'<a href="{document.key}.html">{escape(document.title)}</a>', str(document.lines)]
-    cells += [str(levels[level]) for level in LEVELS]
-    cells += [str(kinds[kind]) for kind in ("contradiction", "example", "silence")]
-    cells += [str(sum(is_untestable(clause) for clause in clauses))]
-    for run in knowledge.runs:
-        outcomes = Counter(run.outcomes.get(clause.id, "") for clause in clauses)
-        cells.append(", ".join(f"{count} {escape(word)}" for word, count in outcomes.most_common() if word))
-    return cells
 
 
 def document_page(document: Document, passages: Sequence[Passage], knowledge: Knowledge) -> Iterator[str]:
