@@ -1,8 +1,7 @@
-"""The command: exit codes, findings reported, saved, reduced and replayed, shards, and features as they are claimed."""
+"""The command: exit codes, findings reported, saved, reduced and repeated, shards, and features as they are claimed."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,8 @@ import pytest
 
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
-from tessera_conformance.dsl import tensor_of
-from tessera_conformance.fuzz.statements import FEATURES, Subject
-from tessera_conformance.fuzz.trials import Plan, Tally, Trial, as_json, claimed, load, run, save, trial_from, tried
+from tessera_conformance.fuzz.statements import FEATURES
+from tessera_conformance.fuzz.trials import Plan, Tally, claimed, run, tried
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import load_registry
 from tessera_conformance.session import Session
@@ -33,16 +31,14 @@ def test_a_crash_is_found_reduced_saved_and_tried_again(tmp_path: Path, capsys: 
     assert fuzz("Crashes", "--count=150", f"--save={tmp_path}", "--only=legal") == 1
     told = capsys.readouterr().out
     assert "crash: language.verify: ZeroDivisionError: while" in told
-    path = min(tmp_path.glob("*.json"))
-    finding = load(path)
-    assert "while" in finding.minimal.subject.source
-    assert len(finding.minimal.subject.source) <= len(finding.trial.subject.source)
-    assert len(finding.minimal.subject.source.splitlines()) == 9
-    assert path.with_suffix(".tsr").read_text(encoding="utf-8") == finding.minimal.subject.source
-    assert fuzz("Crashes", f"--replay={path}") == 1
-    assert "reduced: crash" in capsys.readouterr().out
-    assert fuzz("Fake", f"--replay={path}") == 0
-    assert "reduced: nothing found" in capsys.readouterr().out
+    path = min(tmp_path.glob("0-*-crash.tsr"))
+    title, _, program = path.read_text(encoding="utf-8").partition("\n")
+    assert title.startswith("// trial ") and title.endswith("ZeroDivisionError: while")
+    assert "while" in program and len(program.splitlines()) <= 13
+    repeated = "--only=legal", f"--trial={path.stem.split('-')[1]}"
+    assert fuzz("Crashes", *repeated) == 1
+    assert fuzz("Fake", *repeated) == 0
+    assert "1 trials" in capsys.readouterr().out
 
 
 def test_a_mutated_text_is_reduced_to_what_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,8 +82,6 @@ def test_a_front_end_without_fault_succeeds(capsys: pytest.CaptureFixture[str]) 
     [
         ("--impl=py:fuzzed_front_ends:DoesNotStart",),
         ("--impl=nonsense",),
-        ("--impl=py:fuzzed_front_ends:Fake", "--replay=no-such-file.json"),
-        ("--impl=py:fuzzed_front_ends:Fake", f"--replay={__file__}"),
     ],
 )
 def test_what_cannot_be_asked_ends_with_2(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,52 +96,29 @@ def test_a_wrong_shard_is_refused(shard: str) -> None:
     assert stop.value.code == 2
 
 
-def test_shards_are_the_whole() -> None:
-    whole = list(Plan(count=23).indices())
-    parts = [list(Plan(count=23, shard=(number, 4)).indices()) for number in (1, 2, 3, 4)]
-    assert sorted(index for part in parts for index in part) == whole == list(range(23))
+def test_shards_are_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    for shard, count in (("1/4", 6), ("2/4", 6), ("3/4", 6), ("4/4", 5)):
+        assert fuzz("Fake", "--count=23", f"--shard={shard}", "--only=legal") == 0
+        assert f"{count} trials" in capsys.readouterr().out
 
 
 def test_a_trial_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert fuzz("Fake", "--seed=5", "--show=7") == 0
     told = capsys.readouterr().out
-    trial, _ = Plan(5).trial(7)
+    trial, _ = Plan(5, range(0)).trial(7)
     assert trial.subject.source in told
-
-
-def test_a_finding_survives_the_file(tmp_path: Path) -> None:
-    import fuzzed_front_ends as fakes  # type: ignore[import-not-found]
-
-    session = Session(DirectTransport(fakes.Crashes, "fake"))
-    outcome = run(session, Plan(count=120, features=("casts",), kinds=("variant", "legal")))
-    assert outcome.findings
-    for finding in outcome.findings:
-        assert load(save(finding, tmp_path)) == finding
-        assert trial_from(json.loads(json.dumps(as_json(finding.trial)))) == finding.trial
-        again = tried(session, finding.minimal, Tally())
-        assert again is not None and again.signature == finding.problem.signature
 
 
 def test_the_smaller_form_has_the_same_problem() -> None:
     import fuzzed_front_ends as fakes  # type: ignore[import-not-found]
 
-    outcome = run(Session(DirectTransport(fakes.GoesWrongTwice, "fake")), Plan(count=120, kinds=("legal",)))
+    session = Session(DirectTransport(fakes.GoesWrongTwice, "fake"))
+    outcome = run(session, Plan(0, range(120), kinds=("legal",)))
     assert {finding.problem.name for finding in outcome.findings} == {"crash", "legal program refused"}
     for finding in outcome.findings:
         assert ("while" in finding.minimal.subject.source) is (finding.problem.name == "crash")
-
-
-def test_ranks_survive_the_file() -> None:
-    trial = Trial("variant", "x", Subject("a", "f", {"A": tensor_of("bf16", [1.0])}, 4), Subject("b", "g", {}, 2))
-    assert trial_from(json.loads(json.dumps(as_json(trial)))) == trial
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "seed": 0}'])
-def test_another_file_is_no_finding(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "f.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match="no finding of format 1"):
-        load(path)
+        again = tried(session, finding.minimal, Tally())
+        assert again is not None and again.signature == finding.problem.signature
 
 
 def test_features_follow_the_claims() -> None:
@@ -157,7 +128,7 @@ def test_features_follow_the_claims() -> None:
 
 
 def test_every_kind_is_tried() -> None:
-    made = {Plan(2).trial(index)[0].kind for index in range(60)}
+    made = {Plan(2, range(0)).trial(index)[0].kind for index in range(60)}
     assert made == {"legal", "variant", "illegal", "mutant"}
 
 

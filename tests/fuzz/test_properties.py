@@ -12,7 +12,7 @@ from tessera_conformance.dsl import tensor_of
 from tessera_conformance.fuzz.drawn import judge_each
 from tessera_conformance.fuzz.statements import Output, Subject
 from tessera_conformance.fuzz.tree import Chooser
-from tessera_conformance.fuzz.trials import Tally, Trial, judge, pruned, shorter, simpler
+from tessera_conformance.fuzz.trials import SIMPLER, Tally, Trial, judge, limited, shorter
 from tessera_conformance.protocol import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported
 
 SOURCE = "module m {\n  func f() { }\n}\n"
@@ -230,25 +230,19 @@ def test_an_error_of_the_case_is_no_failure_of_the_implementation() -> None:
 
 
 def test_attempts_to_shrink_are_bounded() -> None:
-    asked = []
-    shorter(range(1000), lambda rest: bool(asked.append(rest)), 50)
+    asked: list[list[int]] = []
+
+    def keeps(numbers: list[int]) -> bool:
+        asked.append(numbers)
+        return False
+
+    shorter(range(1000), limited(keeps, 50), SIMPLER)
     assert len(asked) == 50
-    asked.clear()
-    simpler([9] * 1000, lambda rest: bool(asked.append(rest)), 50)
-    assert len(asked) == 50
 
 
-def test_parts_are_left_out_or_made_simple() -> None:
-    """Parts are stretches between equal numbers; what is needed is a 7 somewhere, and a number before it."""
-
-    def parts_of(numbers: list[int]) -> list[tuple[int, int]]:
-        places = {number: [p for p, other in enumerate(numbers) if other == number] for number in set(numbers)}
-        return [(found[0], found[-1] + 1) for found in places.values() if len(found) > 1]
-
+def test_what_is_not_needed_is_left_out_or_made_simple() -> None:
     def keeps(numbers: list[int]) -> bool:
         return 7 in numbers and numbers.index(7) > 0
 
-    assert pruned([1, 2, 9, 9, 2, 1, 7, 3, 3], parts_of, keeps, 100) == [0, 7]
-    asked: list[list[int]] = []
-    pruned([1, 2, 9, 9, 2, 1, 7, 3, 3], parts_of, lambda numbers: bool(asked.append(numbers)), 3)
-    assert len(asked) == 3
+    assert shorter([1, 2, 9, 9, 2, 1, 7, 3, 3], keeps, SIMPLER) == [0, 7]
+    assert shorter([9, 7, 5], keeps) == [9, 7]

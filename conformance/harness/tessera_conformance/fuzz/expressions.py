@@ -227,12 +227,6 @@ class Expressions:
 
     def expr(self, type_: Type, typed: bool = True) -> t.Expr:
         """Return an expression of the type."""
-        start = len(self.choose.tape)
-        expression = self._expr(type_, typed)
-        self.choose.part(start)
-        return expression
-
-    def _expr(self, type_: Type, typed: bool) -> t.Expr:
         sized = not any(isinstance(extent, str) and extent.startswith("?") for extent in type_.shape)
         if self.budget <= 0 or not sized or not self.choose.below(3):
             return self.leaf(type_, typed)

@@ -72,11 +72,9 @@ class Body(Expressions):
         statements: list[t.Stmt] = []
         if depth and self.choose.chance(8):
             statements += self._shadow()
-        start = len(self.choose.tape)
         while most and self.choose.below(4):
             statements += self.choose.pick(NESTING if depth < DEEPEST else SIMPLE)(self, depth)
-            self.choose.part(start)
-            start, most = len(self.choose.tape), most - 1
+            most -= 1
         return statements
 
     def inner(
@@ -449,12 +447,9 @@ class _ModuleMaker(Surroundings):
         """Return aliases, meshes and constants, then functions, each before its callers (AMB-LANG-50, -97)."""
         before = self._before()
         functions = self.functions
-        another = True
-        while another:
-            start = len(self.choose.tape)
+        functions.append(self.func())
+        while len(functions) < MOST_FUNCTIONS and self.choose.chance(3):
             functions.append(self.func())
-            another = len(functions) < MOST_FUNCTIONS and self.choose.chance(3)
-            self.choose.part(start)
         self.main = functions[-1]
         if self.choose.chance(8):
             functions = [*functions, self.kernel()]
@@ -470,11 +465,8 @@ class _ModuleMaker(Surroundings):
             extents = tuple(self.choose.pick((2, 3, 1)) for _ in axes)
             self.mesh = t.Mesh(self.names.fresh(t.MESHES), axes, extents)
             declarations.append(self.mesh)
-        start = len(self.choose.tape)
         while len(declarations) < MOST_BEFORE and self.choose.chance(3):
             declarations.append(self._constant() if self.choose.below(2) else self._alias())
-            self.choose.part(start)
-            start = len(self.choose.tape)
         return declarations
 
     def _constant(self) -> t.Let:

@@ -18,22 +18,17 @@ T = TypeVar("T")
 
 
 class Chooser:
-    """Decisions by `draw`, which takes a bound, recorded on `tape`; and the stretches that made a part in `parts`."""
+    """Decisions by `draw`, which takes a bound; they are recorded on `tape`."""
 
     def __init__(self, draw: Callable[[int], int]) -> None:
         self._draw = draw
         self.tape: list[int] = []
-        self.parts: list[tuple[int, int]] = []
 
     def below(self, bound: int) -> int:
         """Return a number from 0 to bound - 1; 0 is the simplest choice."""
         number = self._draw(bound)
         self.tape.append(number)
         return number
-
-    def part(self, start: int) -> None:
-        """Record that the decisions from place `start` on made one part, such as a statement, which can be left out."""
-        self.parts.append((start, len(self.tape)))
 
     def pick(self, options: Sequence[T]) -> T:
         """Return one of the options; the first is the simplest."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from tessera_conformance.cases import parse_shard
 from tessera_conformance.check import first_difference
-from tessera_conformance.documents import read_json
 from tessera_conformance.fuzz.mutations import break_program, mutate, tokens_of
 from tessera_conformance.fuzz.statements import FEATURES, Output, Subject, generate, vary
 from tessera_conformance.fuzz.tree import Chooser, replayed, seeded
@@ -31,7 +29,7 @@ from tessera_conformance.protocol import (
     read_diagnostic,
 )
 from tessera_conformance.session import Session
-from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
+from tessera_conformance.tensors import Tensor
 from tessera_conformance.terminal import reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
@@ -89,45 +87,6 @@ def make_trial(chooser: Chooser, features: Collection[str] = (), kinds: Collecti
     runs_long = re.search(r"\b(?:for|while)\b|\d{3}", source) is not None  # loops or large numbers
     mutated = Subject(source) if runs_long else replace(subject, source=source)
     return Trial("mutant", "mutated text", mutated, thorough=chooser.chance(8))
-
-
-# As JSON
-
-
-def as_json(value: Any) -> Any:
-    """Return a trial, or any object of fields, as JSON values."""
-    if isinstance(value, Tensor):
-        return value.to_message()
-    if isinstance(value, tuple | list):
-        return [as_json(item) for item in value]
-    fields = vars(value) if is_dataclass(value) else value
-    return {name: as_json(item) for name, item in fields.items()} if isinstance(fields, Mapping) else value
-
-
-def trial_from(message: Mapping[str, Any]) -> Trial:
-    """Return the trial of such JSON values.
-
-    Raises `KeyError`, `TypeError` or `ValueError`: they have another form.
-    """
-    if message["kind"] not in KINDS:
-        raise ValueError(f"unknown kind {message['kind']!r}")
-    twin, declared = message["twin"], message["declared"]
-    shapes = [(output["dtype"], output["shape"]) for output in message["outputs"]]
-    return Trial(
-        message["kind"],
-        message["what"],
-        _subject_from(message["subject"]),
-        None if twin is None else _subject_from(twin),
-        tuple(message["categories"]),
-        tuple(Output(dtype, None if shape is None else tuple(shape)) for dtype, shape in shapes),
-        None if declared is None else [(name, [(kind, found) for kind, found in names]) for name, names in declared],
-        bool(message["thorough"]),
-    )
-
-
-def _subject_from(message: Mapping[str, Any]) -> Subject:
-    inputs = dict(from_wire(message["inputs"]))
-    return Subject(str(message["source"]), str(message["function"]), inputs, int(message["ranks"]))
 
 
 # The properties that the answers of every implementation must have.
@@ -367,6 +326,8 @@ def _general(text: str) -> str:
 
 
 T = TypeVar("T")
+SIMPLER = ((), (0,))
+"""The substitutes for decisions: none, or the simplest choice."""
 
 
 def limited(keeps: Callable[[list[T]], bool], attempts: int) -> Callable[[list[T]], bool]:
@@ -375,84 +336,34 @@ def limited(keeps: Callable[[list[T]], bool], attempts: int) -> Callable[[list[T
     return lambda tried: next(left, None) is not None and keeps(tried)
 
 
-def pruned(
-    numbers: Sequence[int],
-    parts_of: Callable[[list[int]], Sequence[tuple[int, int]]],
-    keeps: Callable[[list[int]], bool],
-    attempts: int,
-) -> list[int]:
-    """Return decisions without as many parts as possible, or with their simplest choices; longest parts go first."""
-    best, keeps = list(numbers), limited(keeps, attempts)
-    while True:
-        parts = sorted(parts_of(best), key=lambda part: part[0] - part[1])
-        smaller = (
-            [*best[:start], *instead, *best[end:]]
-            for start, end in parts
-            for instead in ([], [0])
-            if len(instead) < end - start
-        )
-        tried = next(filter(keeps, smaller), None)
-        if tried is None:
-            return best
-        best = tried
-
-
-SMALL_PARTS = 8
-"""The largest size of parts that are tried from every start."""
-
-
-def shorter(items: Sequence[T], keeps: Callable[[list[T]], bool], attempts: int) -> list[T]:
-    """Return fewer items with the same problem: without halves, quarters and so on, then without every small part."""
-    best, keeps = list(items), limited(keeps, attempts)
-    for size in _sizes(len(best)):
+def shorter(
+    items: Sequence[T], keeps: Callable[[list[T]], bool], substitutes: Sequence[Sequence[T]] = ((),)
+) -> list[T]:
+    """Return fewer items with the same problem: ever smaller stretches, which overlap, give way to a substitute."""
+    best, size = list(items), len(items) // 2
+    while size:
         place = 0
         while place < len(best):
-            tried = best[:place] + best[place + size :]
-            if keeps(tried):
-                best = tried
+            before, after = best[:place], best[place + size :]
+            smaller = ([*before, *substitute, *after] for substitute in substitutes)
+            tried = next((other for other in smaller if other != best and keeps(other)), None)
+            if tried is None:
+                place += max(size // 4, 1)
             else:
-                place += size if size > SMALL_PARTS else 1
+                best = tried
+        size = size * 3 // 4
     return best
 
 
-def _sizes(count: int) -> list[int]:
-    """Return the sizes of the parts to leave out, the largest first."""
-    sizes = []
-    while count // 2 > SMALL_PARTS:
-        count //= 2
-        sizes.append(count)
-    return sizes + list(range(min(SMALL_PARTS, count), 0, -1))
-
-
-def simpler(numbers: Sequence[int], keeps: Callable[[list[int]], bool], attempts: int) -> list[int]:
-    """Return numbers as near to 0 as the problem allows: each is tried as 0, then as its half."""
-    best, keeps = list(numbers), limited(keeps, attempts)
-    for place, number in enumerate(best):
-        smaller = (
-            [*best[:place], half, *best[place + 1 :]] for half in dict.fromkeys((0, number // 2)) if half < number
-        )
-        best = next(filter(keeps, smaller), best)
-    return best
-
-
-# Findings as files: the trial, its problem, and its smallest form, so that the trial can be repeated.
-
-
-FORMAT = 1
-
-
-class MalformedFinding(ValueError):
-    """The file is no finding of this version."""
+# Findings, which are saved as programs to read.
 
 
 @dataclass(frozen=True)
 class Finding:
     """A problem, the trial that found it, and a smaller trial with the same problem."""
 
-    implementation: str
     seed: int
     index: int
-    features: tuple[str, ...]
     problem: Problem
     minimal: Trial
     trial: Trial
@@ -464,39 +375,19 @@ class Finding:
 
 
 def save(finding: Finding, folder: Path) -> Path:
-    """Write a finding, and the smallest program beside it as text; return the path of the finding."""
+    """Write the smallest program, after the finding in a comment; return the path."""
     folder.mkdir(parents=True, exist_ok=True)
     slug = re.sub(r"[^a-z0-9]+", "-", finding.problem.name.lower()).strip("-")[:40]
-    path = folder / f"{finding.seed}-{finding.index}-{slug}.json"
-    message = {"format": FORMAT, **as_json(finding)}
-    path.write_text(json.dumps(message, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
-    path.with_suffix(".tsr").write_bytes(finding.minimal.subject.source.encode("utf-8", "surrogatepass"))
+    path = folder / f"{finding.seed}-{finding.index}-{slug}.tsr"
+    title, *_ = finding.title.splitlines()
+    path.write_bytes(f"// {title}\n{shown(finding.minimal)}".encode("utf-8", "surrogatepass"))
     return path
-
-
-def load(path: Path) -> Finding:
-    """Return the finding in a file. Raises `MalformedFinding` for another content, `OSError` if it cannot be read."""
-    try:
-        message = read_json(path.read_text(encoding="utf-8"))
-        if message["format"] != FORMAT:
-            raise ValueError(f"format {message['format']!r}")
-        return Finding(
-            str(message["implementation"]),
-            int(message["seed"]),
-            int(message["index"]),
-            tuple(message["features"]),
-            Problem(str(message["problem"]["name"]), str(message["problem"]["detail"])),
-            trial_from(message["minimal"]),
-            trial_from(message["trial"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, MalformedTensor) as error:
-        raise MalformedFinding(f"{path}: no finding of format {FORMAT}: {error}") from None
 
 
 # Runs trials against one implementation, counts its answers, and shrinks the findings.
 
 
-ATTEMPTS = 800
+ATTEMPTS = 2400
 """The most smaller forms of a finding that are tried; `PATIENCE` if each may take a whole deadline."""
 PATIENCE = 12
 EACH_KIND = 2
@@ -505,18 +396,12 @@ EACH_KIND = 2
 
 @dataclass(frozen=True)
 class Plan:
-    """The trials to make: the first `count` of a seed, or one of `shards` parts of them."""
+    """The trials to make: some of a seed, by their numbers."""
 
-    seed: int = 0
-    count: int = 1000
-    shard: tuple[int, int] = (1, 1)
+    seed: int
+    indices: range
     features: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = KINDS
-
-    def indices(self) -> range:
-        """Return the numbers of the trials."""
-        number, shards = self.shard
-        return range(number - 1, self.count, shards)
 
     def trial(self, index: int) -> tuple[Trial, list[int]]:
         """Return a trial, and the decisions that produced it."""
@@ -544,7 +429,7 @@ def tried(session: Session, trial: Trial, tally: Tally) -> Problem | None:
 def run(session: Session, plan: Plan, report: Callable[[Finding], None] = lambda finding: None) -> Outcome:
     """Make the trials of a plan; report each finding once it is shrunk."""
     outcome = Outcome()
-    for index in plan.indices():
+    for index in plan.indices:
         trial, tape = plan.trial(index)
         outcome.trials[trial.kind] += 1
         problem = tried(session, trial, outcome.tally)
@@ -553,7 +438,7 @@ def run(session: Session, plan: Plan, report: Callable[[Finding], None] = lambda
         outcome.problems[problem.signature] += 1
         if outcome.problems[problem.signature] <= EACH_KIND:
             minimal = reduced(session, plan, trial, tape, problem)
-            finding = Finding(session.label, plan.seed, index, plan.features, problem, minimal, trial)
+            finding = Finding(plan.seed, index, problem, minimal, trial)
             outcome.findings.append(finding)
             report(finding)
     return outcome
@@ -563,11 +448,6 @@ def reduced(session: Session, plan: Plan, trial: Trial, tape: list[int], problem
     """Return a smaller trial with the same problem: from fewer decisions, and a mutated text from fewer tokens too."""
     attempts = PATIENCE if problem.name == "hang" else ATTEMPTS
 
-    def parts_of(decisions: list[int]) -> list[tuple[int, int]]:
-        chooser = replayed(decisions)
-        make_trial(chooser, plan.features, plan.kinds)
-        return chooser.parts
-
     def remade(decisions: list[int]) -> Trial:
         return make_trial(replayed(decisions), plan.features, plan.kinds)
 
@@ -575,19 +455,21 @@ def reduced(session: Session, plan: Plan, trial: Trial, tape: list[int], problem
         outcome = tried(session, other, Tally())
         return outcome is not None and outcome.signature == problem.signature
 
-    def keeps(decisions: list[int]) -> bool:
+    def shows(decisions: list[int]) -> bool:
         return same(remade(decisions))
 
-    smaller = pruned(tape, parts_of, keeps, attempts)
-    smaller = simpler(shorter(smaller, keeps, attempts), keeps, attempts // 2)
-    best = remade(pruned(smaller, parts_of, keeps, attempts))
+    keeps = limited(shows, attempts)
+    for _ in range(2):
+        tape = shorter(tape, keeps, SIMPLER)
+    best = remade(tape)
     if trial.kind != "mutant":
         return best
 
     def of_tokens(tokens: list[str]) -> Trial:
         return replace(best, subject=replace(best.subject, source="".join(tokens)))
 
-    return of_tokens(shorter(tokens_of(best.subject.source), lambda rest: same(of_tokens(rest)), attempts))
+    fewer = shorter(tokens_of(best.subject.source), limited(lambda tokens: same(of_tokens(tokens)), attempts))
+    return of_tokens(fewer)
 
 
 # The command line `tessera-conformance fuzz`: generated programs against one implementation.
@@ -615,23 +497,25 @@ def configure_fuzz(parser: argparse.ArgumentParser) -> None:
         "--shard", type=_shard, default=(1, 1), metavar="K/N", help="every N-th trial, from the K-th on"
     )
     parser.add_argument("--only", action="append", choices=KINDS, help="this kind of trial; may be repeated")
-    parser.add_argument("--save", type=Path, metavar="FOLDER", help="write every finding there")
-    parser.add_argument("--replay", type=Path, metavar="FILE", help="try a saved finding again")
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help="write the program of every finding there")
+    parser.add_argument("--trial", type=int, metavar="I", help="make trial I alone")
     parser.add_argument("--show", type=int, metavar="I", help="print trial I instead of running")
     parser.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="for each call (default: 10)")
-    parser.set_defaults(handler=reporting_errors(command, CannotFuzz, ImplementationUnavailable, MalformedFinding))
+    parser.set_defaults(handler=reporting_errors(command, CannotFuzz, ImplementationUnavailable))
 
 
 def command(arguments: argparse.Namespace) -> int:
-    """Run, replay or print trials."""
+    """Run or print trials."""
     session = Session(locate(arguments.impl), arguments.deadline)
     try:
         hello = session.open()
         if isinstance(hello, Fault):
             raise CannotFuzz(f"{arguments.impl} does not start: {hello.detail}")
-        if arguments.replay:
-            return replay(session, load(arguments.replay))
-        plan = Plan(arguments.seed, arguments.count, arguments.shard, claimed(hello), tuple(arguments.only or KINDS))
+        number, shards = arguments.shard
+        indices = range(number - 1, arguments.count, shards)
+        if arguments.trial is not None:
+            indices = range(arguments.trial, arguments.trial + 1)
+        plan = Plan(arguments.seed, indices, claimed(hello), tuple(arguments.only or KINDS))
         if arguments.show is not None:
             trial, _ = plan.trial(arguments.show)
             print(shown(trial))
@@ -678,17 +562,6 @@ def summary(outcome: Outcome, seconds: float) -> str:
     lines.append(f"{sum(outcome.problems.values())} findings of {len(outcome.problems)} sorts")
     lines += [f"  {number:6} {signature}" for signature, number in outcome.problems.most_common()]
     return "\n".join(lines) + "\n"
-
-
-def replay(session: Session, finding: Finding) -> int:
-    """Make a finding's trial again, whole and reduced; return 0 if neither has a problem any more."""
-    has_problem = False
-    for name, trial in (("whole", finding.trial), ("reduced", finding.minimal)):
-        problem = tried(session, trial, Tally())
-        has_problem = has_problem or problem is not None
-        print(f"{name}: {'nothing found' if problem is None else f'{problem.name}: {problem.detail}'}")
-    print("\n".join(f"  | {line}" for line in shown(finding.minimal).splitlines()))
-    return 1 if has_problem else 0
 
 
 def shown(trial: Trial) -> str:
