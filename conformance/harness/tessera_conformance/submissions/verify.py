@@ -47,7 +47,15 @@ from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.publish import deviations_toml
 from tessera_conformance.selection import Choice, NothingChosen, beginnings
 from tessera_conformance.session import Session
-from tessera_conformance.submissions.replay import FOREIGN_IMAGE, NotKept, Recomputation, Replay, Reported, unaccounted
+from tessera_conformance.submissions.replay import (
+    FOREIGN_IMAGE,
+    NotKept,
+    Recomputation,
+    Replay,
+    Reported,
+    against_counts,
+    unaccounted,
+)
 from tessera_conformance.suite_run import Case, SuiteRun, planned_line
 from tessera_conformance.terminal import error_text, print_error, print_problems, reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
@@ -421,10 +429,12 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
                 wrong += [problem] if problem else []
             except NotKept:
                 result.digests += 1
-                if line["verdict"] not in ("unsupported", "inapplicable"):
-                    result.judge(line, _vector(item), selection["level"])
-                elif not _excused(line, header, _vector(item) is not None, blockers):
-                    wrong.append(f"the verdict is {line['verdict']}, which nothing shows")
+                vector = _vector(item)
+                if "evidence" in line:
+                    wrong += against_counts(line, vector if selection["level"] == "strict" else None)
+                elif line["verdict"] in ("unsupported", "inapplicable"):
+                    excused = _excused(line, header, vector is not None, blockers)
+                    wrong += [] if excused else [f"the verdict is {line['verdict']}, which nothing shows"]
         result.problems += (f"{line['case']}: {mismatch}" for mismatch in wrong)
 
 
