@@ -27,7 +27,7 @@ from tessera_conformance.reports.c_program import c_program
 from tessera_conformance.reports.lines import FOLDER, plain
 from tessera_conformance.session import DEADLINE, START_DEADLINE, Exchange
 from tessera_conformance.suite_run import Case
-from tessera_conformance.tensors import Tensor, to_wire
+from tessera_conformance.tensors import ElementFormat, Tensor, to_wire
 from tessera_conformance.transports import hostio_connection
 
 MEMORY = ("devPtr", "hostPtr")
@@ -362,15 +362,24 @@ def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] 
     ]
     if not places:
         return _tied_to_bytes(record, exchanges)
-    tensor = isinstance(record.expected, Tensor)
+    if isinstance(record.expected, Tensor):
+        number, path = places[-1]
+        judged = {"expected": to_wire(record.expected), "format": _format(record.expected.format)}
+        return {"how": "tensor", "exchange": number, "path": path, **judged}
     small = isinstance(record.actual, int) and abs(record.actual) <= LARGEST_SMALL
-    place = places[-1] if tensor else _only(places, record.after, last_alone=small)
+    place = _only(places, record.after, last_alone=small)
     if place is None:
         return None
     number, path = place
-    other = None if tensor else _other_place(record.expected, exchanges[:number])
-    where = {"exchange": number, "path": path}
-    return {"how": "tensor" if tensor else "value", **where, "expected": to_wire(record.expected), "as": other}
+    other = _other_place(record.expected, exchanges[:number])
+    return {"how": "value", "exchange": number, "path": path, "expected": to_wire(record.expected), "as": other}
+
+
+def _format(layout: ElementFormat) -> dict[str, Any]:
+    """Return the hexadecimal digits of a word, the words of an element, and all bits of an exponent and a fraction."""
+    exponent, fraction = (1 << layout.exponent_bits) - 1, (1 << layout.fraction_bits) - 1
+    masks = {"exponent": exponent << layout.fraction_bits, "fraction": fraction, "infinity": layout.has_infinity}
+    return {"digits": 2 * layout.word_bytes, "words": layout.words, **masks}
 
 
 def _only(places: Sequence[tuple[int, Place]], after: int | None, last_alone: bool = False) -> tuple[int, Place] | None:

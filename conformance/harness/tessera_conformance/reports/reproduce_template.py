@@ -28,23 +28,6 @@ from typing import Any
 
 METHOD_NOT_FOUND = -32601
 AS_EXPECTED, DIFFERS, NO_ANSWER, UNDECIDED = 0, 1, 2, 3
-# dtype: hexadecimal digits of a word, words of an element, and for floats all bits of the exponent and of the fraction
-FORMATS = {
-    "fp8_e4m3": (2, 1, 0x78, 0x07),
-    "fp8_e5m2": (2, 1, 0x7C, 0x03),
-    "fp16": (4, 1, 0x7C00, 0x03FF),
-    "bf16": (4, 1, 0x7F80, 0x007F),
-    "fp32": (8, 1, 0x7F800000, 0x007FFFFF),
-    "tf32": (8, 1, 0x7F800000, 0x007FFFFF),
-    "fp64": (16, 1, 0x7FF << 52, (1 << 52) - 1),
-    "complex64": (8, 2, 0x7F800000, 0x007FFFFF),
-    "complex128": (16, 2, 0x7FF << 52, (1 << 52) - 1),
-    "bool": (2, 1, 0, 0),
-    "int8": (2, 1, 0, 0),
-    "int16": (4, 1, 0, 0),
-    "int32": (8, 1, 0, 0),
-    "int64": (16, 1, 0, 0),
-}
 
 
 class NoAnswer(Exception):
@@ -137,24 +120,18 @@ class Implementation:
         self._exchange.cleanup()
 
 
-def words(tensor: Any) -> list[int]:
+def words(tensor: Any, form: Any) -> list[int]:
     """Return the storage codes of a tensor message."""
-    digits, *_ = FORMATS[tensor["dtype"]]
-    bits = tensor["bits"]
+    digits, bits = form["digits"], tensor["bits"]
     return [int(bits[start : start + digits], 16) for start in range(0, len(bits), digits)]
 
 
-def same_word(actual: int, expected: int, dtype: str) -> bool:
-    """True if two codes agree; any NaN equals any NaN."""
-    return actual == expected or (is_nan(actual, dtype) and is_nan(expected, dtype))
-
-
-def is_nan(word: int, dtype: str) -> bool:
+def is_nan(word: int, form: Any) -> bool:
     """True if a code is a NaN; fp8_e4m3 has one of each sign, and no infinity."""
-    _, _, exponent, fraction = FORMATS[dtype]
+    exponent, fraction = form["exponent"], form["fraction"]
     if not exponent or word & exponent != exponent:
         return False
-    return word & fraction == fraction if dtype == "fp8_e4m3" else word & fraction != 0
+    return bool(word & fraction != 0 if form["infinity"] else word & fraction == fraction)
 
 
 def index_of(element: int, shape: list[int]) -> list[int]:
@@ -166,25 +143,25 @@ def index_of(element: int, shape: list[int]) -> list[int]:
     return indices[::-1]
 
 
-def difference(actual: Any, expected: Any) -> str | None:
-    """Return the first difference of two tensor messages, or None."""
+def difference(actual: Any, expected: Any, form: Any) -> str | None:
+    """Return the first difference of two tensor messages in a format, or None; any NaN equals any NaN."""
     if not isinstance(actual, dict) or not isinstance(actual.get("$tensor"), dict):
         return f"expected a tensor, found {short(actual)}"
     tensor, target = actual["$tensor"], expected["$tensor"]
-    form, expected_form = ([one.get("dtype"), one.get("shape")] for one in (tensor, target))
-    if form != expected_form:
-        return f"expected {expected_form[0]} of shape {expected_form[1]}, found {form[0]} of shape {form[1]}"
-    target_words = words(target)
+    kind, expected_kind = (f"{one.get('dtype')} of shape {one.get('shape')}" for one in (tensor, target))
+    if kind != expected_kind:
+        return f"expected {expected_kind}, found {kind}"
+    target_words = words(target, form)
     try:
-        actual_words = words(tensor)
+        actual_words = words(tensor, form)
     except (KeyError, TypeError, ValueError):
         return f"malformed tensor: {short(actual)}"
     if len(actual_words) != len(target_words):
         return f"expected {len(target_words)} words, found {len(actual_words)}"
-    digits, per_element, *_ = FORMATS[target["dtype"]]
+    digits = form["digits"]
     for place, (one, other) in enumerate(zip(actual_words, target_words, strict=True)):
-        if not same_word(one, other, target["dtype"]):
-            index = index_of(place // per_element, target["shape"])
+        if one != other and not (is_nan(one, form) and is_nan(other, form)):
+            index = index_of(place // form["words"], target["shape"])
             return f"element {index}: 0x{one:0{digits}x}, expected 0x{other:0{digits}x}"
     return None
 
@@ -216,7 +193,7 @@ def judge(check: Any, outcomes: list[Any]) -> str | None:
     rejected = outcome.get("rejected", {})
     match check["how"]:
         case "tensor":
-            return difference(at(outcome, check["path"]), check["expected"])
+            return difference(at(outcome, check["path"]), check["expected"], check["format"])
         case "value":
             actual, expected = at(outcome, check["path"]), wanted(check, outcomes)
             same = actual == expected and isinstance(actual, bool) == isinstance(expected, bool)

@@ -403,9 +403,9 @@ def _panel(plot: Plot, lines: Mapping[str, Sequence[Point]], roof: float | None)
     yield f'<text class="label" x="{right + 8}" y="{TOP}">{"link" if roof else "best measured"} (dashed)</text>'
     for number, (name, line) in enumerate(lines.items()):
         coordinates = " ".join(f"{x(size):.1f},{y(rate):.1f}" for size, rate in line)
-        place = f'x="{right + 8}" y="{TOP + LABEL * (number + 1)}"'
+        beside = f'x="{right + 8}" y="{TOP + LABEL * (number + 1)}"'
         yield f'<g class="line-{number % 6}"><polyline points="{coordinates}"/>'
-        yield f'<text class="label" {place}>{_text(name.replace("_", " "))}</text>'
+        yield f'<text class="label" {beside}>{_text(name.replace("_", " "))}</text>'
         yield from (f'<circle cx="{x(size):.1f}" cy="{y(rate):.1f}" r="3"/>' for size, rate in line)
         yield "</g>"
 
