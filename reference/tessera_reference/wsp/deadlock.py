@@ -1,6 +1,7 @@
-"""Deadlocks: the report, the mitigations that are tried, and texts and drawings for people (sections 3.3, 3.4.3).
+"""The result of a run: statistics, and the report of a deadlock with tried mitigations; texts and drawings.
 
-An engine, the executor or the native program, gives the state in which a run ended; everything here follows from it.
+An engine, the executor or the native program, gives the state in which a run ended; everything here follows from it
+(sections 1.2, 3.3, 3.4.2 and 3.4.3).
 """
 
 from __future__ import annotations
@@ -16,36 +17,80 @@ from .forms import MOST
 from .machine import RESOURCE_OF
 from .package import Package, capacity_of, no_scopes_of
 
-Result = Mapping[str, Any]
-OF_THE_SEARCH = ("waiting", "steps", "progress", "observed")
-"""Members of a state that its result does not have."""
-Execute = Callable[[Mapping[str, int], int], Result]
+State = Mapping[str, Any]
+"""A state as `Run.state` gives it, or a part of it."""
+Execute = Callable[[Mapping[str, int], int], State]
 """Executes the package again with other settings, for some steps; returns the state in which it ended or was left."""
 
 
-def explained(package: Package, state: Result, execute: Execute) -> dict[str, Any]:
-    """Return the result of a run (`schemas/wsp_result.schema.json`): its state, and the report of a deadlock."""
-    result = {name: value for name, value in state.items() if name not in OF_THE_SEARCH}
+def explained(package: Package, state: State, execute: Execute) -> dict[str, Any]:
+    """Return the result of a run (`schemas/wsp_result.schema.json`) from its state, with the report of a deadlock."""
+    result = {"outcome": state["outcome"], "statistics": statistics(state)}
+    if "error" in state:
+        result["error"] = state["error"]
     if state["outcome"] == "deadlock":
         deadlock = report(package, state)
         result["deadlock"] = deadlock | {"mitigations": mitigations(package, deadlock, state, execute)}
     return result
 
 
+def statistics(state: State) -> dict[str, Any]:
+    """Return the statistics of a run; stalls that last count up to now."""
+    processes, workers, now = state["processes"], state["workers"], state["time"]
+    running = {worker["task"] for worker in workers}
+    waits = [({"process": name}, process["waiting"]) for name, process in processes.items()]
+    waits += [({"task": task["task"]}, task["waiting"]) for task in state["tasks"] if task["task"] in running]
+    current = [
+        {**who, "reason": wait["reason"], "since": wait["since"], "for": wait["subject"]}
+        for who, wait in waits
+        if wait is not None and wait["reason"] != "TASK_WAIT"
+    ]
+    lasting: Counter[str] = Counter()
+    for stall in current:
+        lasting[stall["reason"]] += now - stall["since"]
+    return {
+        "total_cycles": state["total_cycles"],
+        "processes": {name: process["time"] for name, process in processes.items()},
+        "workers": [{"busy": worker["busy"], "tasks": worker["tasks"]} for worker in workers],
+        "kernels": state["kernels"],
+        "stalls": {
+            reason: {"count": stall["count"], "cycles": stall["cycles"] + lasting[reason]}
+            for reason, stall in state["stalls"].items()
+        },
+        "current_stalls": current,
+        "used": _used(state),
+        "high_water": state["high_water"],
+        "channels": {
+            name: {"sent": at["taken"] + at["tokens"], "taken": at["taken"], "left": at["tokens"]}
+            for name, at in state["channels"].items()
+        },
+        **{name: state[name] for name in ("slots", "tensors", "assignments")},
+    }
+
+
+def _used(state: State) -> dict[str, int]:
+    """The amounts of the resources in use; of ready queues that of the fullest."""
+    return {**state["used"], "ready_queue": max(_queued(state).values(), default=0)}
+
+
+def _queued(state: State) -> Counter[int]:
+    """The tasks in the ready queue of each worker."""
+    return Counter(task["worker"] for task in state["tasks"] if task["holds"]["ready_queue"])
+
+
 # The report of a deadlock (sections 3.3 and 3.4.3): nothing is due, and a process or task is not done.
 
 
-def report(package: Package, state: Result) -> dict[str, Any]:
+def report(package: Package, state: State) -> dict[str, Any]:
     """Return the report (`schemas/wsp_report.schema.json`) without mitigations."""
-    waiting, statistics = state["waiting"], state["statistics"]
-    waits = list(_waiting(waiting))
+    waits, used = list(_waiting(state)), _used(state)
     resources = {
-        name: {"size": size, "used": statistics["used"][name], "high_water": statistics["high_water"][name]}
-        for name, size in waiting["sizes"].items()
+        name: {"size": size, "used": used[name], "high_water": state["high_water"][name]}
+        for name, size in state["sizes"].items()
     }
-    spinning = {} if waiting["spinning"] is None else {"spinning": waiting["spinning"]}
+    spinning = {} if state["spinning"] is None else {"spinning": state["spinning"]}
     return spinning | {
-        "time": waiting["time"],
+        "time": state["time"],
         "window": resources["task_ring"],
         "resources": resources,
         "channels": [
@@ -56,65 +101,68 @@ def report(package: Package, state: Result) -> dict[str, Any]:
                 "tokens": at["tokens"],
                 "closed": at["producers"] == 0,
             }
-            for name, at in waiting["channels"].items()
+            for name, at in state["channels"].items()
             if at["takers"] or at["senders"]
         ],
         "waiting": waits,
-        "cycle": first_cycle(_wait_graph(package, waiting)),
+        "cycle": first_cycle(_wait_graph(package, state)),
         "scopes": [
-            {"process": name, "depth": len(scopes), "held": sum(held["task_ring"] for held in scopes)}
-            for name, at in waiting["processes"].items()
+            {"process": name, "depth": len(scopes), "held": sum(held.get("task_ring", 0) for held in scopes)}
+            for name, at in state["processes"].items()
             if (scopes := at["scopes"])
         ],
-        "held_by_scopes": any(_held_by_scopes(at, *_lacking(waits)) for at in waiting["processes"].values()),
+        "held_by_scopes": any(_held_by_scopes(at, *_lacking(waits)) for at in state["processes"].values()),
     }
 
 
-def _waiting(waiting: Result) -> Iterator[dict[str, Any]]:
-    """Every process that waits, then every task that does, with the reason."""
-    for name, at in waiting["processes"].items():
+def _waiting(state: State) -> Iterator[dict[str, Any]]:
+    """Every process that waits, then every task in flight, with the reason."""
+    empty = _awaited_channels(state)
+    for name, at in state["processes"].items():
         if at["waiting"] is not None:
-            yield {"process": name, **at["waiting"]}
-    empty = _awaited_channels(waiting)
-    for task in waiting["tasks"]:
-        reason, subject = "TASK_WAIT", "tasks"
-        if task["full"] is not None:
-            reason, subject = "CHANNEL_FULL_WAIT", task["full"]
-        elif task["task"] in empty:
-            reason, subject = "CHANNEL_EMPTY_WAIT", empty[task["task"]][0]
-        yield {name: task[name] for name in ("task", "process", "statement")} | {"reason": reason, "for": subject}
+            yield {"process": name, "statement": at["statement"], **_reason(at["waiting"], ())}
+    for task in state["tasks"]:
+        who = {name: task[name] for name in ("task", "process", "statement")}
+        yield who | _reason(task["waiting"], empty.get(task["task"], ()))
 
 
-def _awaited_channels(waiting: Result) -> Mapping[int, Sequence[str]]:
+def _reason(waiting: State | None, empty: Sequence[str]) -> dict[str, str]:
+    """The reason of a wait and its subject; what does not wait itself waits for a token, or else for tasks."""
+    if waiting is not None:
+        return {"reason": waiting["reason"], "for": waiting["subject"]}
+    return {"reason": "CHANNEL_EMPTY_WAIT", "for": empty[0]} if empty else {"reason": "TASK_WAIT", "for": "tasks"}
+
+
+def _awaited_channels(state: State) -> Mapping[int, Sequence[str]]:
     """The channels of which tasks in flight wait for tokens, by task number."""
     channels: dict[int, list[str]] = {}
-    for name, channel in waiting["channels"].items():
+    for name, channel in state["channels"].items():
         for number in channel["tasks"]:
             channels.setdefault(number, []).append(name)
     return channels
 
 
-def _lacking(waits: Sequence[Result]) -> list[str]:
+def _lacking(waits: Sequence[State]) -> list[str]:
     """The resources that somebody waits for."""
     reasons = {wait["reason"] for wait in waits}
     return [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
 
 
-def _held_by_scopes(process: Result, *resources: str) -> bool:
+def _held_by_scopes(process: State, *resources: str) -> bool:
     return any(held.get(resource) for held in process["scopes"] for resource in resources)
 
 
-def _awaited(wait: Result) -> list[str]:
+def _awaited(wait: State) -> list[str]:
     """The channel or the resource that a process or task waits for; tasks are not named."""
     kind = "channel" if wait["reason"].startswith("CHANNEL") else "resource"
     return [] if wait["reason"] == "TASK_WAIT" else [f"{kind} {wait['for']}"]
 
 
-def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
+def _wait_graph(package: Package, state: State) -> dict[str, list[str]]:
     """Return the names that each process, task, channel and resource waits for, by name."""
-    processes, tasks = waiting["processes"], waiting["tasks"]
-    graph = {f"process {name}": _awaited(at["waiting"]) for name, at in processes.items() if at["waiting"] is not None}
-    for place, (name, channel) in enumerate(waiting["channels"].items()):
+    processes, tasks = state["processes"], state["tasks"]
+    graph = {_who(wait): _awaited(wait) for wait in _waiting(state) if "task" not in wait}
+    for place, (name, channel) in enumerate(state["channels"].items()):
         full = channel["senders"]
         graph[f"channel {name}"] = [
             f"process {process.name}"
@@ -125,28 +173,26 @@ def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
     graph |= {f"scope of {name}": [f"process {name}"] for name, at in processes.items() if at["scopes"]}
     for resource in RESOURCE_OF.values():
         scopes = [f"scope of {name}" for name, at in processes.items() if _held_by_scopes(at, resource)]
-        graph[f"resource {resource}"] = scopes + [_who(task) for task in _holders(waiting, resource)]
-    empty = _awaited_channels(waiting)
+        graph[f"resource {resource}"] = scopes + [_who(task) for task in _holders(state, resource)]
+    empty = _awaited_channels(state)
     for task in tasks:
-        current = waiting["workers"][task["worker"]]
+        current = state["workers"][task["worker"]]["task"]
         graph[_who(task)] = [
-            *([] if task["full"] is None else [f"channel {task['full']}"]),
+            *([] if task["waiting"] is None else [f"channel {task['waiting']['subject']}"]),
             *(f"channel {name}" for name in empty.get(task["task"], ())),
             *([] if current in (-1, task["task"]) else [f"task {current}"]),
         ]
     for task in tasks:
-        for number in task["dependents"]:
-            graph[f"task {number}"].append(_who(task))
-        for name in task["watchers"]:
-            graph[f"process {name}"].append(_who(task))
+        for dependent in task["dependents"]:
+            graph[dependent].append(_who(task))
     return graph
 
 
-def _holders(waiting: Result, resource: str) -> Iterator[Result]:
+def _holders(state: State, resource: str) -> Iterator[State]:
     """The tasks that hold some of a resource; a place in a ready queue counts where the queue is full."""
-    queued = Counter(task["worker"] for task in waiting["tasks"] if task["holds"]["ready_queue"])
-    for task in waiting["tasks"]:
-        full = resource != "ready_queue" or queued[task["worker"]] >= waiting["sizes"]["ready_queue"]
+    queued = _queued(state)
+    for task in state["tasks"]:
+        full = resource != "ready_queue" or queued[task["worker"]] >= state["sizes"]["ready_queue"]
         if task["holds"][resource] and full:
             yield task
 
@@ -166,7 +212,7 @@ LEAST_STEPS = 200_000
 """The steps that a search may take in all, beside 8 for each token, kernel and task of the run."""
 
 
-def mitigations(package: Package, report: Result, state: Result, execute: Execute) -> list[dict[str, Any]]:
+def mitigations(package: Package, report: State, state: State, execute: Execute) -> list[dict[str, Any]]:
     """Return the settings that avoid a deadlock, found by executions with them."""
     search = _Search(package, report, execute, state["progress"], LEAST_STEPS + 8 * state["progress"])
     settings = list(search.single_knobs()) or search.knobs_together()
@@ -228,7 +274,7 @@ class _Search:
             return "no resource is exhausted and no channel is full: change which process waits for which"
         return "the wait remains however large the settings are: change which process waits for which"
 
-    def _least_of_each(self, sizes: Knobs, trial: Result, why: str) -> dict[str, Any]:
+    def _least_of_each(self, sizes: Knobs, trial: State, why: str) -> dict[str, Any]:
         """A mitigation by knobs that are lowered one after the other; those that are not needed are left out."""
         chosen = dict.fromkeys(sizes, AMPLE)
         all_smallest = True
@@ -247,7 +293,7 @@ class _Search:
         stated = {"smallest": all_smallest, "why": f"{why}; with {settings} the run {effect}"}
         return {**first, **({"also": also} if also else {}), **stated}
 
-    def _least(self, knob: str, size: int, ample: Result, others: Knobs) -> tuple[int, bool, Result]:
+    def _least(self, knob: str, size: int, ample: State, others: Knobs) -> tuple[int, bool, State]:
         """The smallest value that helps, whether the one below was seen not to, and the trial with it."""
         fails, helps, best = size, max(_demand(ample)[knob], size + 1), ample
         stride = 1
@@ -262,7 +308,7 @@ class _Search:
                 fails, stride = value, stride * 2
         return helps, best["outcome"] == "completed", best
 
-    def _tried(self, knobs: Knobs) -> Result:
+    def _tried(self, knobs: Knobs) -> State:
         """Return the state of an execution with these settings, for a quarter of the steps that are left.
 
         Its outcome is completed, further (it went past the deadlock, and was left there), deadlock, error or unknown.
@@ -277,17 +323,16 @@ class _Search:
         return state
 
 
-def _helps(state: Result) -> bool:
+def _helps(state: State) -> bool:
     """True if an execution went past the deadlock."""
     return state["outcome"] in ("completed", "further")
 
 
-def _demand(state: Result) -> dict[str, int]:
+def _demand(state: State) -> dict[str, int]:
     """The most that an execution had of each knob."""
-    demand = {knob_of(name): mark for name, mark in state["statistics"]["high_water"].items()}
-    for name, channel in state["statistics"]["channels"].items():
-        senders = state["waiting"]["channels"][name]["senders"] if "waiting" in state else 0
-        demand[capacity_of(name)] = min(channel["sent"] + senders, AMPLE)
+    demand = {knob_of(name): mark for name, mark in state["high_water"].items()}
+    for name, channel in state["channels"].items():
+        demand[capacity_of(name)] = min(channel["taken"] + channel["tokens"] + channel["senders"], AMPLE)
     return demand
 
 

@@ -63,9 +63,9 @@ class ProcessState:
     runnable: bool = True
     waiting: Waiting | None = None
     delivered: int = 0
-    awaited: int = 0
+    missing: int = 0
+    """The tasks that it waits for."""
     scopes: list[ScopeState] = field(default_factory=list)
-    signalling: dict[int, int] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
 
 
@@ -88,8 +88,7 @@ class TaskState:
     started: int = 0
     sent: int = 0
     waiting: Waiting | None = None
-    dependents: list[TaskState] = field(default_factory=list)
-    watchers: list[ProcessState] = field(default_factory=list)
+    dependents: list[TaskState | ProcessState] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +124,7 @@ Party: TypeAlias = tuple[int, int]
 
 @dataclass(eq=False)
 class ChannelState:
-    """One channel of a run."""
+    """One channel of a run; its producers are processes that have not closed it, and tasks in flight that signal it."""
 
     index: int
     capacity: int
@@ -142,11 +141,6 @@ class ChannelState:
         """A channel without producers is closed from the start."""
         self.seen_closed = self.producers == 0
 
-    @property
-    def sent(self) -> int:
-        """The tokens that were sent."""
-        return self.taken + len(self.tokens)
-
     def send(self, party: Party, value: int) -> bool:
         """True if the send is done; else the party waits, and is released later."""
         if not self.latency and self.takers:
@@ -156,9 +150,8 @@ class ChannelState:
         if len(self.tokens) < self.capacity:
             self._enter(value)
             return True
-        heappush(self.senders, (self.machine.now, *party, value))
-        if self.capacity == 0 and self.latency:
-            self.machine.after(self.latency, TOKEN_SEEN, self.index)
+        offered = self.machine.now if self.capacity else self._visible_at()
+        heappush(self.senders, (offered, *party, value))
         return False
 
     def take(self, party: Party) -> int | None:
@@ -191,30 +184,35 @@ class ChannelState:
             self.machine.deliver(heappop(self.takers)[1:], CLOSED)
 
     def _visible_token(self) -> int | None:
-        """The first token, which is taken, if it is visible."""
-        now = self.machine.now
-        if self.tokens:
-            if self.tokens[0][0] > now:
-                return None
-            value = self.tokens.popleft()[1]
-            self.taken += 1
-            if self.senders:
-                _, kind, number, waiting = heappop(self.senders)
-                self._enter(waiting)
-                self.machine.release((kind, number))
-            return value
-        if self.capacity == 0 and self.senders and self.senders[0][0] + self.latency <= now:
-            _, kind, number, value = heappop(self.senders)
-            self.taken += 1
-            self.machine.release((kind, number))
-            return value
-        return None
+        """The first token, which is taken, if it is visible; with capacity 0 a sender has it, and offers it."""
+        queue = self.tokens if self.capacity else self.senders
+        if not queue or queue[0][0] > self.machine.now:
+            return None
+        self.taken += 1
+        if not self.capacity:
+            return self._next_sender()
+        value = self.tokens.popleft()[1]
+        if self.senders:
+            self._next_sender()
+        return value
+
+    def _next_sender(self) -> int:
+        """The token of the first sender, which is released; it enters the channel where that has a capacity."""
+        _, kind, number, value = heappop(self.senders)
+        if self.capacity:
+            self._enter(value)
+        self.machine.release((kind, number))
+        return value
 
     def _enter(self, value: int) -> None:
         """A token is sent; it fits, and nobody takes it at once."""
-        self.tokens.append((self.machine.now + self.latency, value))
+        self.tokens.append((self._visible_at(), value))
+
+    def _visible_at(self) -> int:
+        """Return the time at which a token of now becomes visible, and set the event."""
         if self.latency:
             self.machine.after(self.latency, TOKEN_SEEN, self.index)
+        return self.machine.now + self.latency
 
 
 # The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing. Of the DepList pool
@@ -377,8 +375,7 @@ class Machine:
         """The process closes a channel, once its tasks that signal it are complete (AMB-WSP-41)."""
         if channel not in process.closed:
             process.closed.add(channel)
-            if not process.signalling.get(channel):
-                self.channels[channel].producer_closes()
+            self.channels[channel].producer_closes()
 
     # tasks
 
@@ -404,7 +401,7 @@ class Machine:
         for dependency in dependencies.values():
             dependency.dependents.append(task)
         for channel in site.signals:
-            process.signalling[channel] = process.signalling.get(channel, 0) + 1
+            self.channels[channel].producers += 1
         for channel in site.waits:
             if (token := self.channels[channel].take((TASK, number))) is not None:
                 self.deliver((TASK, number), token)
@@ -452,7 +449,7 @@ class Machine:
 
     def progress(self) -> int:
         """Return the progress of the run: the tasks issued, the kernels that ran, the tokens sent and taken."""
-        tokens = sum(channel.sent + channel.taken for channel in self.channels)
+        tokens = sum(2 * channel.taken + len(channel.tokens) for channel in self.channels)
         return len(self.assignments) + sum(self.kernel_runs) + tokens
 
     def apply(self, site: CallSite, scalars: Sequence[int]) -> None:
@@ -461,11 +458,15 @@ class Machine:
         self.kernel_runs[site.kernel] += 1
         self.kernel_cycles[site.kernel] += site.cycles
 
-    def _one_less(self, task: TaskState) -> None:
-        """A task waits for one thing less: a token, a task, or the end of its issue."""
-        task.missing -= 1
-        if not task.missing:
-            heappush(task.worker.ready, (self.now, task.number))
+    def _one_less(self, waiter: TaskState | ProcessState) -> None:
+        """A task or process waits for one thing less: a task, a token, or the end of its issue."""
+        waiter.missing -= 1
+        if waiter.missing:
+            return
+        if isinstance(waiter, ProcessState):
+            self.wake(waiter)
+        else:
+            heappush(waiter.worker.ready, (self.now, waiter.number))
 
     def _signal(self, task: TaskState) -> None:
         """Send what is left of the signals; the task is complete after the last (AMB-WSP-45)."""
@@ -479,7 +480,7 @@ class Machine:
         self._complete(task)
 
     def _complete(self, task: TaskState) -> None:
-        now, site, worker, process = self.now, task.site, task.worker, task.process
+        now, worker = self.now, task.worker
         del self.tasks[task.number]
         self.tensor_map.remove(task)
         worker.task = None
@@ -488,15 +489,9 @@ class Machine:
         worker.time = now
         for dependent in task.dependents:
             self._one_less(dependent)
-        for watcher in task.watchers:
-            watcher.awaited -= 1
-            if not watcher.awaited:
-                self.wake(watcher)
         self._free(task)
-        for channel in site.signals:
-            process.signalling[channel] -= 1
-            if not process.signalling[channel] and channel in process.closed:
-                self.channels[channel].producer_closes()
+        for channel in task.site.signals:
+            self.channels[channel].producer_closes()
 
     def _free(self, task: TaskState) -> None:
         """Free the resources of a complete task; a scope that lasts keeps all but DepList nodes (AMB-WSP-07)."""
@@ -536,59 +531,24 @@ class Machine:
 
     # The state of a run, at its end or between two instants (sections 1.2 and 3.4.2).
 
-    def statistics(self) -> dict[str, Any]:
-        """Return the statistics of `schemas/wsp_result.schema.json`; stalls that last count up to now."""
-        package, resources, cycles = self.package, self.resources, self.stall_cycles.copy()
-        waits: list[tuple[dict[str, Any], Waiting | None]]
-        waits = [({"process": process.name}, process.waiting) for process in self.processes]
-        waits += [({"task": worker.task.number}, worker.task.waiting) for worker in self.workers if worker.task]
-        stalls = [(who, wait) for who, wait in waits if wait is not None and wait.reason != "TASK_WAIT"]
-        for _, wait in stalls:
-            cycles[wait.reason] += self.now - wait.since
-        times = [process.time for process in self.processes] + [worker.time for worker in self.workers]
-        return {
-            "total_cycles": max(times),
-            "processes": {process.name: process.time for process in self.processes},
-            "workers": [{"busy": worker.busy, "tasks": worker.tasks} for worker in self.workers],
-            "kernels": {
-                kernel.name: {"runs": self.kernel_runs[place], "cycles": self.kernel_cycles[place]}
-                for place, kernel in enumerate(package.kernels)
-            },
-            "stalls": {reason: {"count": self.stall_count[reason], "cycles": cycles[reason]} for reason in REASONS},
-            "current_stalls": [
-                {**who, "reason": wait.reason, "since": wait.since, "for": wait.subject} for who, wait in stalls
-            ],
-            "used": {**resources.used, "ready_queue": max(worker.places for worker in self.workers)},
-            "high_water": dict(resources.high_water),
-            "channels": {
-                channel.name: {"sent": channel.sent, "taken": channel.taken, "left": len(channel.tokens)}
-                for channel in self.channels
-            },
-            "slots": {slot.name: str(value) for slot, value in zip(package.slots, self.slots, strict=True)},
-            "tensors": {
-                tensor.name: values.tobytes().hex()
-                for tensor, values in zip(package.tensors, self.tensors, strict=True)
-            },
-            "assignments": list(self.assignments),
-        }
-
-    def waiting_state(self) -> dict[str, Any]:
-        """Return who waits, from which `deadlock.py` makes a report; the native program prints the same.
+    def state(self) -> dict[str, Any]:
+        """Return the state of all parts, from which `deadlock.py` makes a result; the native program prints the same.
 
         Processes and channels stand by name, tasks in flight and workers by number; -1 is none.
         """
+        package, resources, channels = self.package, self.resources, self.channels
         return {
+            "total_cycles": max(party.time for party in (*self.processes, *self.workers)),
             "time": self.now,
             "spinning": self.spinning,
-            "sizes": dict(self.resources.sizes),
             "processes": {
                 process.name: {
+                    "time": process.time,
                     "done": process.done,
-                    "waiting": None
-                    if (waiting := process.waiting) is None
-                    else {"reason": waiting.reason, "for": waiting.subject, "statement": path_of(process.place)},
-                    "closed": [self.channels[channel].name for channel in process.closed],
-                    "scopes": [{pool: scope[pool] for pool in POOLS} for scope in process.scopes],
+                    "statement": path_of(process.place),
+                    "waiting": process.waiting and process.waiting._asdict(),
+                    "closed": [channels[channel].name for channel in process.closed],
+                    "scopes": [dict(scope) for scope in process.scopes],
                 }
                 for process in self.processes
             },
@@ -596,12 +556,13 @@ class Machine:
                 channel.name: {
                     "capacity": channel.capacity,
                     "tokens": len(channel.tokens),
+                    "taken": channel.taken,
                     "senders": len(channel.senders),
                     "producers": channel.producers,
                     "takers": len(channel.takers),
                     "tasks": [number for _, kind, number in channel.takers if kind == TASK],
                 }
-                for channel in self.channels
+                for channel in channels
             },
             "tasks": [
                 {
@@ -609,13 +570,39 @@ class Machine:
                     "process": task.process.name,
                     "statement": path_of(task.place),
                     "worker": task.worker.index,
-                    "full": None if task.waiting is None else task.waiting.subject,
+                    "waiting": task.waiting and task.waiting._asdict(),
                     "holds": task.holds | {"ready_queue": int(task.worker.task is not task)},
-                    "signals": [self.channels[channel].name for channel in task.site.signals],
-                    "dependents": [other.number for other in task.dependents],
-                    "watchers": [other.name for other in task.watchers],
+                    "signals": [channels[channel].name for channel in task.site.signals],
+                    "dependents": [
+                        f"process {other.name}" if isinstance(other, ProcessState) else f"task {other.number}"
+                        for other in task.dependents
+                    ],
                 }
                 for task in self.tasks.values()
             ],
-            "workers": [-1 if worker.task is None else worker.task.number for worker in self.workers],
+            "workers": [
+                {
+                    "busy": worker.busy,
+                    "tasks": worker.tasks,
+                    "time": worker.time,
+                    "task": -1 if worker.task is None else worker.task.number,
+                }
+                for worker in self.workers
+            ],
+            "kernels": {
+                kernel.name: {"runs": runs, "cycles": cycles}
+                for kernel, runs, cycles in zip(package.kernels, self.kernel_runs, self.kernel_cycles, strict=True)
+            },
+            "stalls": {
+                reason: {"count": self.stall_count[reason], "cycles": self.stall_cycles[reason]} for reason in REASONS
+            },
+            "sizes": dict(resources.sizes),
+            "used": dict(resources.used),
+            "high_water": dict(resources.high_water),
+            "slots": {slot.name: str(value) for slot, value in zip(package.slots, self.slots, strict=True)},
+            "tensors": {
+                tensor.name: values.tobytes().hex()
+                for tensor, values in zip(package.tensors, self.tensors, strict=True)
+            },
+            "assignments": list(self.assignments),
         }

@@ -21,11 +21,24 @@ from typing import Any, Unpack
 from . import statements
 from .deadlock import explained
 from .errors import DeviceNeeded, WspFailure
-from .forms import MOST
+from .forms import MOST, U64
 from .kernels import Kernel
-from .package import BODIES, MOST_STEPS, CallSite, Inputs, Package, Process, Tensor, checked, least_of, settings
+from .machine import RESOURCE_OF
+from .package import (
+    BODIES,
+    MOST_STEPS,
+    CallSite,
+    Channel,
+    Inputs,
+    Package,
+    Process,
+    Tensor,
+    checked,
+    least_of,
+    settings,
+)
 from .run import RUNS, Run
-from .statements import Body, Expression, Statement
+from .statements import Body, Statement
 
 HEADER, RUNTIME = "program.h", ("machine.c", "processes.c", "run.c", "main.c")
 
@@ -43,128 +56,158 @@ def runtime_text(*pieces: str) -> str:
 
 def c_tables(packages: Sequence[Package]) -> str:
     """The tables of packages, in a text that follows the declarations of the runtime."""
-    programs = [f"&(const ProgramInfo){_tables(package)}" for package in packages]
-    lines = ["const ProgramInfo *const wsp_programs[] = {", ",\n".join(programs), "};"]
-    lines.append(f"const size_t wsp_program_count = {len(packages)};")
+    lines, machines = [], []
+    for number, package in enumerate(packages):
+        members: dict[str, object] = {}
+        for name, (kind, rows) in _tables(package, number).items():
+            lines.append(f"static {kind} {name}_{number}[{len(rows) or 1}] = {row(rows or [C(0)], NEXT_LINE)};")
+            members |= {f"{name}_count": len(rows), name: C(f"{name}_{number}")}
+        machines.append(_machine(package, members))
+    lines.append(f"Machine wsp_machines[] = {row(machines, NEXT_LINE)};")
+    lines.append(f"const size_t wsp_machine_count = {len(packages)};")
     return "\n".join(lines) + "\n"
 
 
-def text(value: str) -> str:
-    """A string literal; names and paths need no escapes."""
-    return f'"{value}"'
+NEXT_LINE = ",\n"
 
 
-def unsigned(value: int) -> str:
-    """A number of 64 bits."""
-    return f"UINT64_C({value})"
+class C(str):
+    """A text in C."""
 
 
-def row(*values: object) -> str:
-    """An initializer of a structure."""
-    return f"{{{', '.join(map(str, values))}}}"
+def structure(**members: object) -> C:
+    """An initializer of a structure; members that are None are left out."""
+    return row(f".{name} = {initial(value)}" for name, value in members.items() if value is not None)
 
 
-def table(kind: str, rows: Iterable[object]) -> str:
-    """The initializers of a table: the number of its rows, and these, or NULL since C has no empty arrays."""
-    entries = list(map(str, rows))
-    return f"{len(entries)}, (const {kind}[]){{" + ",\n".join(entries) + "}" if entries else "0, NULL"
+def row(values: Iterable[object], separator: str = ", ") -> C:
+    """An initializer of several values."""
+    return C(f"{{{separator.join(map(str, values))}}}")
 
 
-def _tables(package: Package) -> str:
-    policy, csp = package.schedule.policy, package.csp
-    scalars = 1 + max((len(kernel.parameters) for kernel in package.kernels), default=0)
-    return row(
-        *(len(package.symbols), policy.workers, scalars),
-        _value(policy.worker),
-        table("KernelInfo", map(_kernel, package.kernels)),
-        table("ChannelInfo", [row(text(channel.name), channel.latency) for channel in csp.channels]),
-        table("ProcessInfo", [_process(package, process) for process in csp.processes]),
-        table("char *const", [text(slot.name) for slot in package.slots]),
-        table("InputInfo", _inputs(package)),
-        table("TensorInfo", map(_tensor, package.tensors)),
-    )
+def table(kind: str, name: str, rows: Iterable[C]) -> dict[str, object]:
+    """The members of a structure for a table: the number of its rows, and these, if there are any."""
+    entries = list(rows)
+    return {f"{name}_count": len(entries), name: C(f"({kind}[]){row(entries, NEXT_LINE)}")} if entries else {}
 
 
-def _kernel(kernel: Kernel) -> str:
+def initial(value: object) -> C:
+    """The initializer of a value: a number of 64 bits, a text, a list of numbers, an expression or a call."""
+    match value:
+        case C():
+            return value
+        case int():
+            return C(f"UINT64_C({value})" if value >= 0 else value)
+        case str():  # names and paths need no escapes
+            return C(f'"{value}"')
+        case tuple() | list():
+            return structure(count=len(value), items=C(f"(const uint32_t[]){row(value)}") if value else None)
+        case CallSite():
+            members = {field.name: getattr(value, field.name) for field in fields(value)}
+            scalars = table("const Expression *const", "scalars", map(initial, members.pop("scalars")))
+            return C(f"&(const Site){structure(**members, **scalars)}")
+        case statements.Leaf("input", name):
+            stated = structure(op=C(f"INPUT_{name.upper()}"))
+        case statements.Leaf(kind, content):
+            stated = structure(op=C(kind.upper()), value=content)
+        case statements.Operation(op, operands):
+            stated = structure(op=C(op.upper()), operands=row(map(initial, operands)))
+    return C(f"&(const Expression){stated}")
+
+
+def _tables(package: Package, number: int) -> dict[str, tuple[str, list[C]]]:
+    """The tables of a machine, and the types of their rows; inputs point into them."""
+    csp = package.csp
+    return {
+        "symbols": ("u64", [initial(symbol.default) for symbol in package.symbols]),
+        "kernels": ("Kernel", [_kernel(kernel) for kernel in package.kernels]),
+        "channels": ("Channel", [_channel(channel) for channel in csp.channels]),
+        "processes": ("Process", [_process(package, process) for process in csp.processes]),
+        "slots": ("Slot", [structure(name=slot.name) for slot in package.slots]),
+        "inputs": ("const Input", list(_inputs(package, number))),
+        "tensors": ("Tensor", [_tensor(tensor) for tensor in package.tensors]),
+    }
+
+
+def _machine(package: Package, tables: Mapping[str, object]) -> C:
+    sizes = row(list(settings(package, {}).values())[: len(RESOURCE_OF)])
+    scalars = max((len(kernel.parameters) for kernel in package.kernels), default=0)
+    policy, bounds = package.schedule.policy, {"max_steps": MOST_STEPS, "enough": U64, "instants": U64}
+    placing = {"worker": policy.worker, "workers_count": policy.workers}
+    return structure(**placing, sizes=sizes, most_scalars=scalars, **bounds, **tables)
+
+
+def _kernel(kernel: Kernel) -> C:
     instructions = []
     for op, destination, operands in kernel.code:
-        sources = row(*(row(f"OF_{kind.upper()}", unsigned(value)) for kind, value in operands))
-        instructions.append(row(f"KERNEL_{op.upper()}", destination, sources))
-    return row(text(kernel.name), table("Instruction", instructions))
+        sources = row(structure(kind=C(f"OF_{kind.upper()}"), value=value) for kind, value in operands)
+        instructions.append(structure(op=C(f"KERNEL_{op.upper()}"), destination=destination, operands=sources))
+    return structure(name=kernel.name, **table("const Instruction", "instructions", instructions))
 
 
-def _inputs(package: Package) -> Iterator[str]:
-    """The symbols, and the settings in their order."""
-    for symbol in package.symbols:
-        yield row("SYMBOL_INPUT", text(symbol.name), 0, *map(unsigned, (symbol.most, symbol.default)))
-    for knob, value in settings(package, {}).items():
-        yield row("RESOURCE_INPUT", text(knob), least_of(knob), *map(unsigned, (MOST, value)))
+def _channel(channel: Channel) -> C:
+    return structure(name=channel.name, capacity=channel.capacity, latency=channel.latency)
 
 
-def _tensor(tensor: Tensor) -> str:
-    initial = "NULL"
+def _inputs(package: Package, number: int) -> Iterator[C]:
+    """The numbers that the command line sets: symbols, settings and bounds, each with its place in the tables."""
+    machine = f"wsp_machines[{number}]"
+    for place, symbol in enumerate(package.symbols):
+        yield _input("--symbol", f"{symbol.name}=", 0, symbol.most, f"symbols_{number}[{place}]")
+    places = [f"{machine}.sizes[{place}]" for place in range(len(RESOURCE_OF))]
+    places += [f"channels_{number}[{place}].capacity" for place in range(len(package.csp.channels))]
+    places += [f"processes_{number}[{place}].without_scopes" for place in range(len(package.csp.processes))]
+    for knob, at in zip(settings(package, {}), places, strict=True):
+        yield _input("--resource", f"{knob}=", least_of(knob), MOST, at)
+    for bound, least in (("max-steps", 1), ("enough", 0), ("instants", 0)):
+        yield _input(f"--{bound}", "", least, U64, f"{machine}.{bound.replace('-', '_')}")
+
+
+def _input(option: str, name: str, least: int, most: int, at: str) -> C:
+    return structure(option=option, name=name, least=least, most=most, value=C(f"&{at}"))
+
+
+def _tensor(tensor: Tensor) -> C:
+    data = C(f"(uint8_t[{tensor.nbytes}]){{0}}")
     if tensor.initial is not None:  # a string, which compilers read in a tenth of the time of numbers
         escapes = "".join(map("\\{:03o}".format, tensor.initial))
-        initial = f"(const uint8_t *){text(escapes)}"
-    return row(text(tensor.name), tensor.dtype.upper(), f"{tensor.count}U", f"{tensor.nbytes}U", initial)
+        data = C(f'(uint8_t[]){{"{escapes}"}}')
+    width = tensor.nbytes // tensor.count
+    return structure(name=tensor.name, dtype=C(tensor.dtype.upper()), width=width, count=tensor.count, data=data)
 
 
-def _value(expression: Expression) -> str:
-    match expression:
-        case statements.Leaf("input", name):
-            stated = row(f"INPUT_{name.upper()}", 0, "{0}")
-        case statements.Leaf(kind, content):
-            stated = row(kind.upper(), unsigned(content), "{0}")
-        case statements.Operation(op, operands):
-            stated = row(op.upper(), 0, row(*map(_value, operands)))
-    return f"&(const Expression){stated}"
-
-
-def _site(site: CallSite) -> str:
-    """A call of a kernel."""
-    lists = site.tensors, site.reads, site.writes, site.waits, site.signals
-    numbers = site.kernel, unsigned(site.cycles), unsigned(site.heap)
-    scalars = table("Expression *", map(_value, site.scalars))
-    return f"&(const Site){row(*numbers, scalars, *(row(table('uint32_t', numbers)) for numbers in lists))}"
-
-
-def _process(package: Package, process: Process) -> str:
+def _process(package: Package, process: Process) -> C:
     rows = [*_body(package, process.body, "body"), _row("END", "end")]
-    return row(text(process.name), table("Statement", rows), row(table("uint32_t", process.produces)))
+    return structure(name=process.name, **table("Statement", "statements", rows), produces=process.produces)
 
 
-def _body(package: Package, body: Body, path: str) -> list[str]:
+def _body(package: Package, body: Body, path: str) -> list[C]:
     return [row for place, stated in enumerate(body) for row in _statement(package, stated, f"{path}/{place}")]
 
 
-def _statement(package: Package, stated: Statement, path: str) -> list[str]:
+def _statement(package: Package, stated: Statement, path: str) -> list[C]:
     """A statement, which has its members by name, and the call of a kernel its site; then those of its bodies."""
     members = {field.name: getattr(stated, field.name) for field in fields(stated)}
     bodies = [_body(package, members.pop(name), f"{path}/{name}") for name in BODIES if name in members]
     if isinstance(stated, statements.RunKernel | statements.Task):
-        key = members.get("key")
-        members = {"site": package.site(stated)} | ({} if key is None else {"key": key})
-    kind, values = stated.op.upper(), [f".{name} = {_member(member)}" for name, member in members.items()]
-    match bodies:
-        case [then, otherwise]:
-            whole = _row(kind, path, f".jump = {len(then) + 2}", *values)
-            return [whole, *then, _row("JUMP", path, f".jump = {len(otherwise) + 1}"), *otherwise]
-        case [body] if isinstance(stated, statements.Scope):
+        members = {"site": package.site(stated), "key": members.get("key")}
+    kind = stated.op.upper()
+    match stated, bodies:
+        case statements.Cond(), [then, otherwise]:
+            whole = _row(kind, path, len(then) + 2, **members)
+            return [whole, *then, _row("JUMP", path, len(otherwise) + 1), *otherwise]
+        case statements.Scope(), [body]:
             return [_row(kind, path), *body, _row("END_SCOPE", path)]
-        case [body]:
-            whole = _row(kind, path, f".jump = {len(body) + 2}", *values)
-            return [whole, *body, _row("JUMP", path, f".jump = {-len(body) - 1}")]
-    return [_row(kind, path, *values)]
+        case statements.Repeat(count, _, index), [body]:
+            turns = _row("TURN", path, len(body) + 2, index=C("NONE") if index is None else index)
+            return [_row(kind, path, count=count), turns, *body, _row("JUMP", path, -len(body) - 1)]
+        case statements.Consume(), [body]:
+            return [_row(kind, path, len(body) + 2, **members), *body, _row("JUMP", path, -len(body) - 1)]
+    return [_row(kind, path, **members)]
 
 
-def _row(kind: str, path: str, *values: str) -> str:
-    return row(f".kind = {kind}", f".path = {text(path)}", *values)
-
-
-def _member(member: int | CallSite | Expression | None) -> str:
-    if member is None or isinstance(member, int):
-        return "NONE" if member is None else str(member)
-    return _site(member) if isinstance(member, CallSite) else _value(member)
+def _row(kind: str, path: str, jump: int | None = None, **members: object) -> C:
+    return structure(kind=C(kind), path=path, jump=jump, **members)
 
 
 # Building and running the program.

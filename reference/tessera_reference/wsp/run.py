@@ -179,9 +179,9 @@ class Processes(Machine):
     def await_tasks(self, process: ProcessState, tasks: Iterable[TaskState]) -> Waits:
         """Wait until these tasks are complete."""
         for task in tasks:
-            task.watchers.append(process)
-            process.awaited += 1
-        if process.awaited:
+            task.dependents.append(process)
+            process.missing += 1
+        if process.missing:
             self.wait(process, "TASK_WAIT", "tasks")
             yield
 
@@ -206,7 +206,7 @@ class Processes(Machine):
 
 def _as_u64(value: bool | int | float, place: str) -> int:
     if isinstance(value, float) and not (0 <= value < 2.0**64 and value.is_integer()):
-        raise RunError("SLOT_VALUE", f"{place} is {value:.17g}, expected a whole number from 0 below 2^64")
+        raise RunError("SLOT_VALUE", f"{place} is no whole number from 0 below 2^64")
     return int(value) & U64
 
 
@@ -249,14 +249,11 @@ class Run(Processes):
         return self.events
 
     def state(self) -> dict[str, Any]:
-        """Return outcome, statistics, steps and progress; an error; what waits where it runs on or is a deadlock."""
-        state: dict[str, Any] = {"outcome": self.outcome, "statistics": self.statistics()}
-        state |= {"steps": self.steps, "progress": self.progress()}
+        """Return the state of all parts, with the outcome, steps, progress and an error."""
+        state = {"outcome": self.outcome, "steps": self.steps, "progress": self.progress(), **super().state()}
         if self.error is not None:
             error = {name: getattr(self.error, name) for name in ("code", "process", "statement")}
             state["error"] = error | {"time": self.now, "message": self.error.problem}
-        if self.outcome in ("running", "deadlock"):
-            state["waiting"] = self.waiting_state()
         return state
 
     def result(self) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from typing import Any
 
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.machine import ChannelState, Machine
+from tessera_reference.wsp.machine import Machine
 from tessera_reference.wsp.run import Processes
 
 from ..violators.changes import ends_the_process, until_it_ends
 
 NETWORKS = ("runtime/wsp/*",)
-CLOSES, SEND, ISSUE = ChannelState.producer_closes, Processes.send, Machine.issue
+CLOSE, SEND, ISSUE = Machine.close, Processes.send, Machine.issue
 
 
 class Networks(ReferenceAdapter):
@@ -25,11 +25,12 @@ class Networks(ReferenceAdapter):
         return super().hello() | {"documents": ["wsp"], "capabilities": {}}
 
 
-def closed_by_the_first(self: Any) -> None:
-    """One producer closes for all."""
-    if self.producers:
-        self.producers = 1
-        CLOSES(self)
+def closed_by_the_first(self: Any, process: Any, channel: int) -> None:
+    """One process closes for all, once its tasks that signal the channel are complete."""
+    if self.channels[channel].producers > 0:
+        tasks = [task for task in self.tasks.values() if task.process is process]
+        self.channels[channel].producers = 1 + sum(task.site.signals.count(channel) for task in tasks)
+    CLOSE(self, process, channel)
 
 
 def dropped(self: Any, process: Any, channel: int, value: Any) -> bool:
@@ -55,7 +56,7 @@ def unclosed(self: Any, process: Any, body: Any) -> Any:
 
 READINGS = [
     altered("AMB-WSP-02", "closes a channel with its first producer", NETWORKS, Networks, (
-        ChannelState, "producer_closes", closed_by_the_first
+        Machine, "close", closed_by_the_first
     ), name="first_close_wins"),
     altered("AMB-WSP-03", "drops a token that is sent after the close", NETWORKS, Networks, (
         Processes, "send", dropped

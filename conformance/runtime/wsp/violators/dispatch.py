@@ -7,6 +7,7 @@ from tessera_conformance.strength import Violation
 from tessera_conformance.strength.violation import substituted
 from tessera_conformance.transports.locate import DirectTransport
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.wsp.machine import TaskState
 
 from ....ir.violators.changes import around, breaks, wrapped
 from .logical_time import telling
@@ -45,10 +46,10 @@ def started_anew():
 
 
 @breaks("WSP-03.1-01", "starts a task on the third worker while it runs another", "wsp.machine.Machine._one_less")
-def two_on_the_third(usual, self, task):
-    usual(self, task)
-    if not task.missing and task.worker.index == 2:
-        task.worker.task = None
+def two_on_the_third(usual, self, waiter):
+    usual(self, waiter)
+    if not waiter.missing and isinstance(waiter, TaskState) and waiter.worker.index == 2:
+        waiter.worker.task = None
 
 
 DISPATCH = [

@@ -11,11 +11,11 @@ from .channels import made
 def telling(clause, name, description, other):
     """Return a violation with other members of the statistics."""
 
-    def statistics(usual, machine):
-        found = usual(machine)
+    def statistics(usual, state):
+        found = usual(state)
         return found | other(found)
 
-    return wrapped(clause, name, description, "wsp.machine.Machine.statistics", statistics)
+    return wrapped(clause, name, description, "wsp.deadlock.statistics", statistics)
 
 
 @breaks("WSP-02.4-05", "has another makespan under one seed of 64", "wsp.machine.Machine.after")

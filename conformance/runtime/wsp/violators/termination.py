@@ -30,9 +30,9 @@ def all_of_them(usual, self, process, channel):
 
 @breaks("WSP-02.3-02", "closes a channel before the tasks that signal it", "wsp.machine.Machine.close")
 def before_signals(usual, self, process, channel):
-    if channel not in process.closed:
-        process.closed.add(channel)
-        self.channels[channel].producer_closes()
+    tasks = [task for task in self.tasks.values() if task.process is process]
+    self.channels[channel].producers -= sum(task.site.signals.count(channel) for task in tasks)
+    usual(self, process, channel)
 
 
 @breaks("WSP-02.3-02", "signals closed channels of a task that signals an open one too", "wsp.run.Processes.task")

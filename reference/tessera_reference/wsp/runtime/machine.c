@@ -1,120 +1,9 @@
 /* The machine of a run: time, memory, channels, resources, tasks, and the waits of processes and tasks. */
 #include "program.h"
 
-typedef struct Machine Machine;
-typedef struct Process Process;
-typedef struct Task Task;
-
-/* Why a process or task waits (section 3.4.2). TASK_WAIT is no stall; the first RESOURCES are those of resources. */
-enum {
-    TASK_RING_FULL, TENSORMAP_POOL_FULL, DEPLIST_POOL_FULL, HEAP_ARENA_FULL, READY_QUEUE_FULL,
-    CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, TASK_WAIT, NOT_WAITING
-};
-enum { STALL_REASONS = TASK_WAIT };
-
-/* A list that grows. One of entries may be a heap, smallest (time, kind, number) first. */
-typedef struct { void *items; size_t count, room; } Vector;
-typedef struct { u64 time, number, value; void *subject; int kind; } Entry;
-
-/* State of a run. */
-
-typedef struct { int reason; u64 since; const char *subject; } Waiting;
-
-/* The kinds of entries that wait at a channel; in this order those who came at one instant are served. */
-enum { OF_PROCESS, OF_TASK };
-
-/* The results of a take from a channel. */
-enum { NOTHING, TOKEN, CLOSED };
-
-typedef struct {
-    const ChannelInfo *info;
-    const u64 *capacity;
-    uint32_t index, producers;
-    Vector tokens, takers, senders; /* heaps */
-    bool seen_closed;
-    u64 sent, taken;
-} Channel;
-
-/* A scope, and what it holds of complete tasks; `serial` counts from 1, and tells it from others. */
-typedef struct { u64 serial, held[READY_QUEUE]; } Scope;
-
-/* The progress of a repeat. */
-typedef struct { bool begun; u64 turn, count; } Loop;
-
-struct Process {
-    const ProcessInfo *info;
-    uint32_t index;
-    u64 time;
-    const u64 *without_scopes;
-    bool done, runnable;
-    Waiting waiting;
-    int delivered;
-    u64 token;
-    u64 *operands; /* the key of a task, then the scalars of a call */
-    u64 awaited;
-    Vector scopes;
-    Loop *loops; /* by statement */
-    const Statement *at; /* and how far it has come: 0 where it begins */
-    int phase;
-    u64 *signalling;
-    bool *closed;
-};
-
-typedef struct {
-    uint32_t index;
-    Vector ready; /* a heap */
-    u64 places, busy, tasks, time;
-    Task *task;
-} Worker;
-
-struct Task {
-    Task *before, *after; /* in flight, by number */
-    u64 number, mark; /* of the last search that found it */
-    const Site *site;
-    const char *statement;
-    Process *process;
-    Worker *worker;
-    u64 scope_serial, holds[READY_QUEUE], missing, time_started;
-    uint32_t sent;
-    Waiting waiting;
-    Vector dependents, watchers; /* tasks that depend on this one, processes that wait for it */
-    u64 *scalars;
-};
+/* Memory of a run: every block is in one list, and all are freed together. */
 
 typedef struct Block { struct Block *after; } Block;
-
-typedef struct { const char *code, *process, *statement; char message[600]; } Failure;
-
-struct Machine {
-    const ProgramInfo *info;
-    u64 max_steps, enough, instants; /* a run ends at the first, and is left at the others */
-    bool observed;
-    u64 steps;
-    u64 turn_steps, mark_of_progress; /* of the process that goes on */
-    const Process *spinning;
-    Block *blocks;
-    jmp_buf failed;
-    Failure failure;
-    u64 now;
-    Vector events; /* a heap */
-    Process *current;
-    u64 *inputs; /* symbols, and the sizes after them */
-    u64 *sizes, *slots;
-    uint8_t **tensors;
-    u64 stall_count[STALL_REASONS], stall_cycles[STALL_REASONS];
-    u64 used[RESOURCES], high_water[RESOURCES];
-    Process *processes;
-    Channel *channels;
-    Worker *workers;
-    Task tasks; /* the head of the list of those in flight */
-    Vector free_tasks, found, assignments;
-    Task **writers; /* in flight, by tensor */
-    Vector *readers;
-    u64 mark, scopes, task_input, key_input;
-    u64 *kernel_runs, *kernel_cycles;
-};
-
-/* Memory of a run: every block is in one list, and all are freed together. */
 
 static void *wsp_allocate(Machine *m, size_t count, size_t size) {
     bool fits = size == 0 || count <= (SIZE_MAX / 2) / size;
@@ -147,10 +36,6 @@ static void *wsp_add(Machine *m, Vector *list, size_t size) {
 }
 
 static void wsp_add_pointer(Machine *m, Vector *list, void *item) { *(void **)wsp_add(m, list, sizeof item) = item; }
-
-/* for EACH_IN(type, item, list) ...: the addresses of the elements of a list in turn. */
-#define EACH_IN(type, each, list) \
-    (type *each = (list).items; each && each < (type *)(list).items + (list).count; each++)
 
 /* A binary heap of entries. */
 
@@ -215,8 +100,8 @@ static bool wsp_is_due(const Machine *m) { return m->events.count > 0 && wsp_fir
 /* How far a run has come: the tasks that it issued, the kernels that ran, and the tokens sent and taken. */
 static u64 wsp_progress(const Machine *m) {
     u64 progress = m->assignments.count;
-    for EACH(kernel, m->info->kernels_count) progress += m->kernel_runs[kernel];
-    for EACH(channel, m->info->channels_count) progress += m->channels[channel].sent + m->channels[channel].taken;
+    for EACH(kernel, m->kernels_count) progress += m->kernels[kernel].runs;
+    for EACH(channel, m->channels_count) progress += 2 * m->channels[channel].taken + m->channels[channel].tokens.count;
     return progress;
 }
 
@@ -290,7 +175,7 @@ static void wsp_free(Machine *m, const u64 *amounts) {
     for EACH(pool, READY_QUEUE) m->used[pool] -= amounts[pool];
 }
 
-/* Dependency inference (section 3.4): the task in flight that wrote each tensor last, and those that read it since. */
+/* Dependency inference (section 3.4). */
 
 static void find(Machine *m, Task *task) {
     if (task == NULL || task->mark == m->mark) return;
@@ -302,120 +187,125 @@ static void find(Machine *m, Task *task) {
 static void wsp_find_dependencies(Machine *m, List reads, List writes) {
     m->mark++;
     m->found.count = 0;
-    for EACH_OF(read, reads) find(m, m->writers[*read]);
+    for EACH_OF(read, reads) find(m, m->tensors[*read].writer);
     for EACH_OF(written, writes) {
-        find(m, m->writers[*written]);
-        for EACH_IN(Task *, reader, m->readers[*written]) find(m, *reader);
+        find(m, m->tensors[*written].writer);
+        for EACH_IN(Task *, reader, m->tensors[*written].readers) find(m, *reader);
     }
+}
+
+/* Let a process or task wait for the tasks that were found, and return how many these are. */
+static u64 wsp_await_found(Machine *m, Entry waiter) {
+    for EACH_IN(Task *, task, m->found) *(Entry *)wsp_add(m, &(*task)->dependents, sizeof waiter) = waiter;
+    return m->found.count;
 }
 
 /* A task is issued. */
 static void wsp_map_add(Machine *m, Task *task) {
-    for EACH_OF(read, task->site->reads) wsp_add_pointer(m, &m->readers[*read], task);
+    for EACH_OF(read, task->site->reads) wsp_add_pointer(m, &m->tensors[*read].readers, task);
     for EACH_OF(written, task->site->writes) {
-        m->readers[*written].count = 0;
-        m->writers[*written] = task;
+        m->tensors[*written].readers.count = 0;
+        m->tensors[*written].writer = task;
     }
 }
 
 /* A task is complete. */
 static void wsp_map_remove(Machine *m, Task *task) {
     for EACH_OF(read, task->site->reads) {
-        Vector *readers = &m->readers[*read];
+        Vector *readers = &m->tensors[*read].readers;
         for EACH_IN(Task *, reader, *readers)
             if (*reader == task) *reader = ((Task **)readers->items)[--readers->count];
     }
     for EACH_OF(written, task->site->writes)
-        if (m->writers[*written] == task) m->writers[*written] = NULL;
+        if (m->tensors[*written].writer == task) m->tensors[*written].writer = NULL;
 }
 
 /* A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served. */
 
-static void wsp_deliver(Machine *m, Entry taker, int what, u64 value);
+/* The kinds of entries that wait; in this order those who came at one instant are served. */
+enum { OF_PROCESS, OF_TASK };
+
+static void wsp_deliver(Machine *m, Entry taker, Token token);
 static void wsp_release(Machine *m, Entry sender);
 
-/* A token is sent; there is room for it, and nobody who takes it at once. */
-static void enter(Machine *m, Channel *c, u64 value) {
-    u64 latency = c->info->latency;
-    wsp_push(m, &c->tokens, (Entry){.time = m->now + latency, .number = c->sent++, .value = value});
-    if (latency > 0) wsp_after(m, latency, TOKEN_SEEN, c->index, c);
+static Entry of_process(const Machine *m, Process *p) {
+    return (Entry){.kind = OF_PROCESS, .number = (u64)(p - m->processes), .subject = p};
 }
-
-/* The first token, which is taken, if it is visible. */
-static bool visible_token(Machine *m, Channel *c, u64 *value) {
-    if (c->tokens.count > 0) {
-        if (wsp_first(&c->tokens)->time > m->now) return false;
-        *value = wsp_pop(&c->tokens).value;
-        c->taken++;
-        if (c->senders.count > 0) {
-            Entry sender = wsp_pop(&c->senders);
-            enter(m, c, sender.value);
-            wsp_release(m, sender);
-        }
-        return true;
-    }
-    if (*c->capacity > 0 || c->senders.count == 0 || wsp_first(&c->senders)->time + c->info->latency > m->now) return false;
-    Entry sender = wsp_pop(&c->senders);
-    *value = sender.value;
-    c->sent++;
-    c->taken++;
-    wsp_release(m, sender);
-    return true;
-}
-
-static Entry of_process(Process *p) { return (Entry){.kind = OF_PROCESS, .number = p->index, .subject = p}; }
 
 static Entry of_task(Task *task) { return (Entry){.kind = OF_TASK, .number = task->number, .subject = task}; }
 
+static void wsp_channel_after(Machine *m, Channel *c, int kind) {
+    if (c->latency > 0) wsp_after(m, c->latency, kind, (u64)(c - m->channels), c);
+}
+
+/* A token is sent; there is room for it, and nobody who takes it at once. */
+static void enter(Machine *m, Channel *c, u64 value) {
+    wsp_push(m, &c->tokens, (Entry){.time = m->now + c->latency, .number = c->taken + c->tokens.count, .value = value});
+    wsp_channel_after(m, c, TOKEN_SEEN);
+}
+
+/* The first token, which is taken, or NOTHING if none is visible. With capacity 0 a sender has it, and offers it. */
+static Token visible_token(Machine *m, Channel *c) {
+    Vector *queue = c->capacity > 0 ? &c->tokens : &c->senders;
+    if (queue->count == 0 || wsp_first(queue)->time > m->now) return (Token){NOTHING, 0};
+    Entry first = wsp_pop(queue);
+    c->taken++;
+    if (c->capacity == 0) {
+        wsp_release(m, first);
+    } else if (c->senders.count > 0) {
+        Entry sender = wsp_pop(&c->senders);
+        enter(m, c, sender.value);
+        wsp_release(m, sender);
+    }
+    return (Token){TOKEN, first.value};
+}
+
 /* True if the send is done; else the party waits, and is released later. */
 static bool wsp_channel_send(Machine *m, Channel *c, Entry party, u64 value) {
-    u64 latency = c->info->latency;
-    if (latency == 0 && c->takers.count > 0) {
-        c->sent++;
+    if (c->latency == 0 && c->takers.count > 0) {
         c->taken++;
-        wsp_deliver(m, wsp_pop(&c->takers), TOKEN, value);
+        wsp_deliver(m, wsp_pop(&c->takers), (Token){TOKEN, value});
         return true;
     }
-    if (c->tokens.count < *c->capacity) {
+    if (c->tokens.count < c->capacity) {
         enter(m, c, value);
         return true;
     }
-    party.time = m->now;
+    party.time = m->now + (c->capacity == 0 ? c->latency : 0);
     party.value = value;
     wsp_push(m, &c->senders, party);
-    if (*c->capacity == 0 && latency > 0) wsp_after(m, latency, TOKEN_SEEN, c->index, c);
+    if (c->capacity == 0) wsp_channel_after(m, c, TOKEN_SEEN);
     return false;
 }
 
-/* TOKEN, CLOSED, or NOTHING where the party waits, to whom one is delivered later. */
-static int wsp_channel_take(Machine *m, Channel *c, Entry party, u64 *value) {
-    if (visible_token(m, c, value)) return TOKEN;
-    if (c->seen_closed) return CLOSED;
+/* A token, the end, or NOTHING where the party waits, to whom one of them is delivered later. */
+static Token wsp_channel_take(Machine *m, Channel *c, Entry party) {
+    Token token = visible_token(m, c);
+    if (token.what == TOKEN) return token;
+    if (c->seen_closed) return (Token){CLOSED, 0};
     party.time = m->now;
     wsp_push(m, &c->takers, party);
-    return NOTHING;
+    return token;
 }
 
 /* Close the channel, and resume what waits for a token. */
 static void wsp_close_seen(Machine *m, Channel *c) {
     c->seen_closed = true;
-    while (c->takers.count > 0) wsp_deliver(m, wsp_pop(&c->takers), CLOSED, 0);
+    while (c->takers.count > 0) wsp_deliver(m, wsp_pop(&c->takers), (Token){CLOSED, 0});
 }
 
 /* One producer fewer; after the last the channel is closed, which is seen after the latency. */
 static void wsp_producer_closes(Machine *m, Channel *c) {
-    c->producers--;
-    if (c->producers > 0) return;
-    if (c->info->latency > 0)
-        wsp_after(m, c->info->latency, CLOSE_SEEN, c->index, c);
-    else
-        wsp_close_seen(m, c);
+    if (--c->producers > 0) return;
+    wsp_channel_after(m, c, CLOSE_SEEN);
+    if (c->latency == 0) wsp_close_seen(m, c);
 }
 
 /* Tokens may have become visible. */
 static void wsp_token_seen(Machine *m, Channel *c) {
-    u64 value;
-    while (c->takers.count > 0 && visible_token(m, c, &value)) wsp_deliver(m, wsp_pop(&c->takers), TOKEN, value);
+    Token token;
+    while (c->takers.count > 0 && (token = visible_token(m, c)).what == TOKEN)
+        wsp_deliver(m, wsp_pop(&c->takers), token);
 }
 
 /* Processes and tasks that wait: episodes of stalls, and how they end. */
@@ -445,7 +335,7 @@ static void wsp_stall(Machine *m, Process *p, int reason) {
 
 /* Something was freed: processes that could not issue a task try again, in turn. */
 static void wsp_freed(Machine *m) {
-    for EACH(each, m->info->processes_count)
+    for EACH(each, m->processes_count)
         if (m->processes[each].waiting.reason < RESOURCES) m->processes[each].runnable = true;
 }
 
@@ -459,21 +349,28 @@ static void wsp_signal(Machine *m, Task *task);
 static Task *new_task(Machine *m) {
     if (m->free_tasks.count > 0) return ((Task **)m->free_tasks.items)[--m->free_tasks.count];
     Task *task = wsp_allocate(m, 1, sizeof(Task));
-    task->scalars = wsp_allocate(m, m->info->most_scalars, sizeof(u64));
+    task->scalars = wsp_allocate(m, m->most_scalars, sizeof(u64));
     return task;
 }
 
-/* A task waits for one thing less: a token, a task, or the end of its issue. */
-static void wsp_one_less(Machine *m, Task *task) {
-    if (--task->missing > 0) return;
-    wsp_push(m, &task->worker->ready, (Entry){.time = m->now, .number = task->number, .subject = task});
+/* A process or task waits for one thing less: a task, a token, or the end of its issue. */
+static void wsp_one_less(Machine *m, Entry waiter) {
+    if (waiter.kind == OF_PROCESS) {
+        Process *p = waiter.subject;
+        if (--p->missing == 0) wsp_wake(m, p);
+        return;
+    }
+    Task *task = waiter.subject;
+    waiter.time = m->now;
+    if (--task->missing == 0) wsp_push(m, &task->worker->ready, waiter);
 }
 
 /* Issue a task whose key and scalars are the operands of the process; else the reason why it cannot be issued. */
 static int wsp_issue(Machine *m, Process *p, const Site *site) {
     u64 number = m->assignments.count;
     wsp_find_dependencies(m, site->reads, site->writes);
-    Worker *worker = &m->workers[wsp_worker(m, number, p->operands[0])];
+    uint32_t index = (uint32_t)wsp_worker(m, number, p->operands[0]);
+    Worker *worker = &m->workers[index];
     u64 nodes = m->found.count, needs[READY_QUEUE] = {1, site->writes.count, nodes, site->heap};
     int reason = wsp_shortage(m, needs, worker);
     if (reason != NOT_WAITING) return reason;
@@ -486,29 +383,28 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
         .statement = p->at->path, .process = p, .worker = worker,
         .scope_serial = depth > 0 ? ((Scope *)p->scopes.items)[depth - 1].serial : 0,
         .missing = nodes + site->waits.count + 1, .waiting = {.reason = NOT_WAITING},
-        .dependents = task->dependents, .watchers = task->watchers, .scalars = task->scalars,
+        .dependents = task->dependents, .scalars = task->scalars,
     };
     task->before->after = m->tasks.before = task;
     memcpy(task->holds, needs, sizeof needs);
     memcpy(task->scalars, p->operands + 1, site->scalars_count * sizeof(u64));
-    *(uint32_t *)wsp_add(m, &m->assignments, sizeof(uint32_t)) = worker->index;
-    for EACH_IN(Task *, dependency, m->found) wsp_add_pointer(m, &(*dependency)->dependents, task);
+    *(uint32_t *)wsp_add(m, &m->assignments, sizeof index) = index;
+    wsp_await_found(m, of_task(task));
     wsp_map_add(m, task);
-    for EACH_OF(signal, site->signals) p->signalling[*signal]++;
-    wsp_observe(m, "task", site->kernel, worker->index, site->cycles);
+    for EACH_OF(signal, site->signals) m->channels[*signal].producers++;
+    wsp_observe(m, "task", site->kernel, index, site->cycles);
     for EACH_OF(wait, site->waits) {
-        u64 token = 0;
-        int taken = wsp_channel_take(m, &m->channels[*wait], of_task(task), &token);
-        if (taken != NOTHING) wsp_deliver(m, of_task(task), taken, token);
+        Token token = wsp_channel_take(m, &m->channels[*wait], of_task(task));
+        if (token.what != NOTHING) wsp_deliver(m, of_task(task), token);
     }
-    wsp_one_less(m, task);
+    wsp_one_less(m, of_task(task));
     return NOT_WAITING;
 }
 
 /* Each idle worker starts the first of its tasks that are ready. */
 static void wsp_start_tasks(Machine *m) {
     bool started = false;
-    for EACH(each, m->info->workers) {
+    for EACH(each, m->workers_count) {
         Worker *worker = &m->workers[each];
         if (worker->task != NULL || worker->ready.count == 0) continue;
         Task *task = wsp_pop(&worker->ready).subject;
@@ -542,7 +438,6 @@ static void free_held(Machine *m, Task *task) {
 
 static void wsp_complete(Machine *m, Task *task) {
     Worker *worker = task->worker;
-    Process *p = task->process;
     task->before->after = task->after;
     task->after->before = task->before;
     wsp_map_remove(m, task);
@@ -550,40 +445,35 @@ static void wsp_complete(Machine *m, Task *task) {
     worker->busy += m->now - task->time_started;
     worker->tasks++;
     worker->time = m->now;
-    for EACH_IN(Task *, dependent, task->dependents) wsp_one_less(m, *dependent);
-    for EACH_IN(Process *, watcher, task->watchers)
-        if (--(*watcher)->awaited == 0) wsp_wake(m, *watcher);
-    task->dependents.count = task->watchers.count = 0;
+    for EACH_IN(Entry, dependent, task->dependents) wsp_one_less(m, *dependent);
+    task->dependents.count = 0;
     free_held(m, task);
     wsp_add_pointer(m, &m->free_tasks, task);
-    for EACH_OF(signal, task->site->signals)
-        if (--p->signalling[*signal] == 0 && p->closed[*signal]) wsp_producer_closes(m, &m->channels[*signal]);
+    for EACH_OF(signal, task->site->signals) wsp_producer_closes(m, &m->channels[*signal]);
 }
 
 /* The process closes a channel, once its tasks that signal it are complete. */
 static void wsp_close_channel(Machine *m, Process *p, uint32_t channel) {
-    if (p->closed[channel]) return;
+    if (!p->closed[channel]) wsp_producer_closes(m, &m->channels[channel]);
     p->closed[channel] = true;
-    if (p->signalling[channel] == 0) wsp_producer_closes(m, &m->channels[channel]);
 }
 
 /* To a process or task that waits for a token. */
-static void wsp_deliver(Machine *m, Entry taker, int what, u64 value) {
+static void wsp_deliver(Machine *m, Entry taker, Token token) {
     if (taker.kind == OF_PROCESS) {
         Process *p = taker.subject;
-        p->delivered = what;
-        p->token = value;
+        p->taken = token;
         wsp_wake(m, p);
         return;
     }
     Task *task = taker.subject;
-    if (what == CLOSED) {
-        m->failure.process = task->process->info->name;
+    if (token.what == CLOSED) {
+        m->failure.process = task->process->name;
         m->failure.statement = task->statement;
         wsp_fail(m, "RECEIVE_AFTER_CLOSE", "task %" PRIu64 " waits for a token of a channel that is closed and empty",
                  task->number);
     }
-    wsp_one_less(m, task);
+    wsp_one_less(m, taker);
 }
 
 /* The token of a process or task that waited for room is sent. */
@@ -604,7 +494,7 @@ static void wsp_signal(Machine *m, Task *task) {
     while (task->sent < site->signals.count) {
         Channel *c = &m->channels[site->signals.items[task->sent]];
         if (!wsp_channel_send(m, c, of_task(task), task->number)) {
-            wsp_wait(m, &task->waiting, CHANNEL_FULL_WAIT, c->info->name);
+            wsp_wait(m, &task->waiting, CHANNEL_FULL_WAIT, c->name);
             return;
         }
         task->sent++;

@@ -5,8 +5,8 @@
 static u64 wsp_value(Machine *m, const Expression *e) {
     switch (e->op) {
     case CONSTANT: return e->value;
-    case SYMBOL: return m->inputs[e->value];
-    case SLOT: return m->slots[e->value];
+    case SYMBOL: return m->symbols[e->value];
+    case SLOT: return m->slots[e->value].value;
     case INPUT_TASK: return m->task_input;
     case INPUT_KEY: return m->key_input;
     }
@@ -42,10 +42,10 @@ static u64 wsp_value(Machine *m, const Expression *e) {
 static u64 wsp_worker(Machine *m, u64 task, u64 key) {
     m->task_input = task;
     m->key_input = key;
-    u64 worker = wsp_value(m, m->info->worker);
-    if (worker >= m->info->workers)
+    u64 worker = wsp_value(m, m->worker);
+    if (worker >= m->workers_count)
         wsp_fail(m, "WORKER_OUT_OF_RANGE", "the policy places task %" PRIu64 " on worker %" PRIu64 " of %" PRIu32, task,
-                 worker, m->info->workers);
+                 worker, m->workers_count);
     return worker;
 }
 
@@ -55,36 +55,29 @@ static u64 wsp_worker(Machine *m, u64 task, u64 key) {
  * computed as double and rounded once: sums and products of two fp32 are the same so.
  */
 
-typedef struct { const TensorInfo *info; uint8_t *data; unsigned width; } Elements;
+static bool is_float(const Tensor *t) { return t->dtype == FP32 || t->dtype == FP64; }
 
-static Elements elements(Machine *m, uint32_t tensor) {
-    const TensorInfo *info = &m->info->tensors[tensor];
-    return (Elements){info, m->tensors[tensor], (unsigned)(info->bytes / info->count)};
-}
-
-static bool is_float(const Elements *e) { return e->info->dtype == FP32 || e->info->dtype == FP64; }
-
-static u64 bits_at(const Elements *e, u64 place) {
-    const uint8_t *at = e->data + place * e->width;
+static u64 bits_at(const Tensor *t, u64 place) {
+    const uint8_t *at = t->data + place * t->width;
     u64 bits = 0;
-    for EACH(byte, e->width) bits |= (u64)at[byte] << 8 * byte;
+    for EACH(byte, t->width) bits |= (u64)at[byte] << 8 * byte;
     return bits;
 }
 
-static void set_bits(const Elements *e, u64 place, u64 bits) {
-    uint8_t *at = e->data + place * e->width;
-    for EACH(byte, e->width) at[byte] = (uint8_t)(bits >> 8 * byte);
+static void set_bits(const Tensor *t, u64 place, u64 bits) {
+    uint8_t *at = t->data + place * t->width;
+    for EACH(byte, t->width) at[byte] = (uint8_t)(bits >> 8 * byte);
 }
 
-static double number_of(const Elements *e, u64 bits) {
+static double number_of(const Tensor *t, u64 bits) {
     union { uint32_t bits; float value; } narrow = {(uint32_t)bits};
     union { u64 bits; double value; } wide = {bits};
-    return e->info->dtype == FP32 ? narrow.value : wide.value;
+    return t->dtype == FP32 ? narrow.value : wide.value;
 }
 
 /* The bits of a number, rounded to the dtype; every NaN is the quiet one. */
-static u64 bits_of_number(const Elements *e, double number) {
-    bool single = e->info->dtype == FP32;
+static u64 bits_of_number(const Tensor *t, double number) {
+    bool single = t->dtype == FP32;
     union { float value; uint32_t bits; } narrow = {single ? (float)number : 0};
     union { double value; u64 bits; } wide = {number};
     if (isnan(number)) return single ? UINT32_C(0x7FC00000) : UINT64_C(0x7FF8000000000000);
@@ -92,25 +85,24 @@ static u64 bits_of_number(const Elements *e, double number) {
 }
 
 /* A u64 as an element: integers wrap, floats round to nearest even, bool is 1 where it is not 0. */
-static u64 element_bits(const Elements *e, u64 value) {
-    if (e->info->dtype == BOOL) return value != 0;
-    if (e->info->dtype == FP32) return bits_of_number(e, (float)value);
-    return e->info->dtype == FP64 ? bits_of_number(e, (double)value) : value;
+static u64 element_bits(const Tensor *t, u64 value) {
+    if (t->dtype == BOOL) return value != 0;
+    if (t->dtype == FP32) return bits_of_number(t, (float)value);
+    return t->dtype == FP64 ? bits_of_number(t, (double)value) : value;
 }
 
-/* An operand: the elements of a tensor, or one value as the bits of an element. */
-typedef struct { bool is_tensor; Elements tensor; u64 bits; } Source;
+/* An operand: the elements of a tensor, or else one value as the bits of an element. */
+typedef struct { const Tensor *tensor; u64 bits; } Source;
 
-static Source source(Machine *m, const Site *site, const u64 *scalars, const Operand *operand, const Elements *like) {
-    if (operand->kind == OF_TENSOR)
-        return (Source){.is_tensor = true, .tensor = elements(m, site->tensors.items[operand->value])};
-    return (Source){.bits = element_bits(like, operand->kind == OF_SCALAR ? scalars[operand->value] : operand->value)};
+static Source source(Machine *m, const Site *site, const u64 *scalars, const Operand *operand, const Tensor *like) {
+    if (operand->kind == OF_TENSOR) return (Source){&m->tensors[site->tensors.items[operand->value]], 0};
+    return (Source){NULL, element_bits(like, operand->kind == OF_SCALAR ? scalars[operand->value] : operand->value)};
 }
 
-static u64 bits_from(const Source *s, u64 place) { return s->is_tensor ? bits_at(&s->tensor, place) : s->bits; }
+static u64 bits_from(const Source *s, u64 place) { return s->tensor != NULL ? bits_at(s->tensor, place) : s->bits; }
 
 /* Two elements combined; NaN wins over other elements, and -0 is below +0. */
-static u64 combined(const Elements *d, int op, u64 a, u64 b) {
+static u64 combined(const Tensor *d, int op, u64 a, u64 b) {
     bool floats = is_float(d), below;
     double x = number_of(d, a), y = number_of(d, b);
     switch (op) {
@@ -119,54 +111,50 @@ static u64 combined(const Elements *d, int op, u64 a, u64 b) {
     case KERNEL_MUL: return floats ? bits_of_number(d, x * y) : a * b;
     }
     if (floats && (isnan(x) || isnan(y))) return bits_of_number(d, NAN);
-    u64 unused = 64 - 8 * d->width, sign = d->info->dtype <= I64 ? UINT64_C(1) << 63 : 0;
+    u64 unused = 64 - 8 * d->width, sign = d->dtype <= I64 ? UINT64_C(1) << 63 : 0;
     below = floats ? x < y || (x == y && signbit(x)) : ((a << unused) ^ sign) < ((b << unused) ^ sign);
     return below == (op == KERNEL_MIN) ? a : b;
 }
 
 /* In element order. */
-static u64 sum(const Elements *d, const Elements *terms) {
+static u64 sum(const Tensor *d, const Tensor *terms) {
     u64 total = bits_at(terms, 0);
-    for (u64 each = 1; each < terms->info->count; each++) total = combined(d, KERNEL_ADD, total, bits_at(terms, each));
+    for (u64 each = 1; each < terms->count; each++) total = combined(d, KERNEL_ADD, total, bits_at(terms, each));
     return is_float(d) ? bits_of_number(d, number_of(d, total)) : total;
 }
 
 static void apply(Machine *m, const Site *site, const u64 *scalars, const Instruction *instruction) {
-    Elements d = elements(m, site->tensors.items[instruction->destination]);
-    Source a = source(m, site, scalars, &instruction->operands[0], &d);
-    Source b = source(m, site, scalars, &instruction->operands[1], &d);
+    const Tensor *d = &m->tensors[site->tensors.items[instruction->destination]];
+    Source a = source(m, site, scalars, &instruction->operands[0], d);
+    Source b = source(m, site, scalars, &instruction->operands[1], d);
     if (instruction->op == KERNEL_SUM) {
-        set_bits(&d, 0, sum(&d, &a.tensor));
+        set_bits(d, 0, sum(d, a.tensor));
         return;
     }
-    for (u64 place = 0; place < d.info->count; place++) {
+    for (u64 place = 0; place < d->count; place++) {
         u64 bits = bits_from(&a, place);
-        if (instruction->op == KERNEL_IOTA) bits = combined(&d, KERNEL_ADD, element_bits(&d, place), bits);
-        if (instruction->op >= KERNEL_ADD) bits = combined(&d, instruction->op, bits, bits_from(&b, place));
-        set_bits(&d, place, bits);
+        if (instruction->op == KERNEL_IOTA) bits = combined(d, KERNEL_ADD, element_bits(d, place), bits);
+        if (instruction->op >= KERNEL_ADD) bits = combined(d, instruction->op, bits, bits_from(&b, place));
+        set_bits(d, place, bits);
     }
 }
 
 /* Execute the instructions of a kernel on its tensors, and count it. */
 static void wsp_apply(Machine *m, const Site *site, const u64 *scalars) {
-    const KernelInfo *kernel = &m->info->kernels[site->kernel];
+    Kernel *kernel = &m->kernels[site->kernel];
     for EACH(each, kernel->instructions_count) apply(m, site, scalars, &kernel->instructions[each]);
-    m->kernel_runs[site->kernel]++;
-    m->kernel_cycles[site->kernel] += site->cycles;
+    kernel->runs++;
+    kernel->cycles += site->cycles;
 }
 
 /* An element as u64: integers extend in two's complement, floats must be whole. */
-static u64 as_u64(Machine *m, const Elements *e, u64 place) {
-    u64 bits = bits_at(e, place), sign = UINT64_C(1) << (8 * e->width - 1);
-    if (e->info->dtype <= I64) return (bits ^ sign) - sign;
-    if (!is_float(e)) return bits;
-    double value = number_of(e, bits);
-    if (!(value >= 0 && value < 18446744073709551616.0 && (double)(u64)value == value)) {
-        char text[40] = "nan"; /* whose sign printf would show */
-        if (!isnan(value)) snprintf(text, sizeof text, "%.17g", value);
-        wsp_fail(m, "SLOT_VALUE", "%s[%" PRIu64 "] is %s, expected a whole number from 0 below 2^64",
-                 e->info->name, place, text);
-    }
+static u64 as_u64(Machine *m, const Tensor *t, u64 place) {
+    u64 bits = bits_at(t, place), sign = UINT64_C(1) << (8 * t->width - 1);
+    if (t->dtype <= I64) return (bits ^ sign) - sign;
+    if (!is_float(t)) return bits;
+    double value = number_of(t, bits);
+    if (!(value >= 0 && value < 18446744073709551616.0 && (double)(u64)value == value))
+        wsp_fail(m, "SLOT_VALUE", "%s[%" PRIu64 "] is no whole number from 0 below 2^64", t->name, place);
     return (u64)value;
 }
 
@@ -175,30 +163,24 @@ static u64 as_u64(Machine *m, const Elements *e, u64 place) {
 static bool send(Machine *m, Process *p, const Statement *s) {
     Channel *c = &m->channels[s->channel];
     if (p->phase++ > 0) return true;
-    if (p->closed[s->channel])
-        wsp_fail(m, "SEND_AFTER_CLOSE", "%s has closed %s", p->info->name, c->info->name);
-    if (wsp_channel_send(m, c, of_process(p), wsp_value(m, s->value))) return true;
-    wsp_wait(m, &p->waiting, CHANNEL_FULL_WAIT, c->info->name);
+    if (p->closed[s->channel]) wsp_fail(m, "SEND_AFTER_CLOSE", "%s has closed %s", p->name, c->name);
+    if (wsp_channel_send(m, c, of_process(m, p), wsp_value(m, s->value))) return true;
+    wsp_wait(m, &p->waiting, CHANNEL_FULL_WAIT, c->name);
     return false;
 }
 
 /* The process has a token or its end, or waits. */
 static int take(Machine *m, Process *p, const Statement *s) {
     Channel *c = &m->channels[s->channel];
-    if (p->phase++ == 0) p->delivered = wsp_channel_take(m, c, of_process(p), &p->token);
-    if (p->delivered == NOTHING) wsp_wait(m, &p->waiting, CHANNEL_EMPTY_WAIT, c->info->name);
-    if (p->delivered == TOKEN) {
-        m->slots[s->into] = p->token;
-        wsp_observe(m, "arrival", p->index, s->channel, p->token);
+    if (p->phase++ == 0) p->taken = wsp_channel_take(m, c, of_process(m, p));
+    if (p->taken.what == NOTHING) wsp_wait(m, &p->waiting, CHANNEL_EMPTY_WAIT, c->name);
+    if (p->taken.what == CLOSED && s->kind == RECEIVE)
+        wsp_fail(m, "RECEIVE_AFTER_CLOSE", "%s is closed and empty", c->name);
+    if (p->taken.what == TOKEN) {
+        m->slots[s->into].value = p->taken.value;
+        wsp_observe(m, "arrival", (u64)(p - m->processes), s->channel, p->taken.value);
     }
-    return p->delivered;
-}
-
-static bool receive(Machine *m, Process *p, const Statement *s) {
-    int taken = take(m, p, s);
-    if (taken == CLOSED)
-        wsp_fail(m, "RECEIVE_AFTER_CLOSE", "%s is closed and empty", m->channels[s->channel].info->name);
-    return taken == TOKEN;
+    return p->taken.what;
 }
 
 static void evaluate(Machine *m, Process *p, const Site *site) {
@@ -211,7 +193,7 @@ static bool task(Machine *m, Process *p, const Statement *s) {
     if (p->phase == 0) {
         for EACH_OF(signal, site->signals)
             if (p->closed[*signal])
-                wsp_fail(m, "SEND_AFTER_CLOSE", "a task of %s signals a channel that it has closed", p->info->name);
+                wsp_fail(m, "SEND_AFTER_CLOSE", "a task of %s signals a channel that it has closed", p->name);
         p->operands[0] = s->key == NULL ? 0 : wsp_value(m, s->key);
         evaluate(m, p, site);
         p->phase = 1;
@@ -227,10 +209,9 @@ static bool task(Machine *m, Process *p, const Statement *s) {
 
 /* True if the process need not wait for the tasks that were found. */
 static bool await_found(Machine *m, Process *p) {
-    p->awaited = m->found.count;
-    for EACH_IN(Task *, task, m->found) wsp_add_pointer(m, &(*task)->watchers, p);
-    if (p->awaited > 0) wsp_wait(m, &p->waiting, TASK_WAIT, "tasks");
-    return p->awaited == 0;
+    p->missing = wsp_await_found(m, of_process(m, p));
+    if (p->missing > 0) wsp_wait(m, &p->waiting, TASK_WAIT, "tasks");
+    return p->missing == 0;
 }
 
 static bool await_tensors(Machine *m, Process *p, List reads, List writes) {
@@ -247,86 +228,92 @@ static bool await_own(Machine *m, Process *p) {
 }
 
 static bool load(Machine *m, Process *p, const Statement *s) {
-    Elements e = elements(m, s->tensor);
+    const Tensor *t = &m->tensors[s->tensor];
     if (p->phase++ == 0) {
-        p->operands[1] = wsp_value(m, s->element);
+        p->operands[0] = wsp_value(m, s->element);
         if (!await_tensors(m, p, (List){1, &s->tensor}, (List){0, NULL})) return false;
     }
-    u64 place = p->operands[1];
-    if (place >= e.info->count)
-        wsp_fail(m, "ELEMENT_OUT_OF_RANGE", "%s has %" PRIu64 " elements, and no %" PRIu64, e.info->name,
-                 e.info->count, place);
-    m->slots[s->slot] = as_u64(m, &e, place);
+    u64 place = p->operands[0];
+    if (place >= t->count)
+        wsp_fail(m, "ELEMENT_OUT_OF_RANGE", "%s has %" PRIu64 " elements, and no %" PRIu64, t->name, t->count, place);
+    m->slots[s->slot].value = as_u64(m, t, place);
     return true;
 }
 
 /* Execute a kernel in the time of the process; it changes its tensors at its end. */
 static bool run_kernel(Machine *m, Process *p, const Statement *s) {
     const Site *site = s->site;
+    u64 process = (u64)(p - m->processes);
     if (p->phase == 0) {
         evaluate(m, p, site);
         p->phase = 1;
         if (!await_tensors(m, p, site->reads, site->writes)) return false;
     }
     if (p->phase++ == 1 && site->cycles > 0) {
-        wsp_after(m, site->cycles, PROCESS_GOES_ON, p->index, p);
+        wsp_after(m, site->cycles, PROCESS_GOES_ON, process, p);
         return false;
     }
     wsp_apply(m, site, p->operands + 1);
-    wsp_observe(m, "kernel", p->index, site->kernel, site->cycles);
+    wsp_observe(m, "kernel", process, site->kernel, site->cycles);
     return true;
+}
+
+static void begin_scope(Machine *m, Process *p) {
+    if (p->without_scopes == 0) *(Scope *)wsp_add(m, &p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
 }
 
 /* Free what complete tasks of the scope held; no barrier. */
 static void end_scope(Machine *m, Process *p) {
-    if (*p->without_scopes) return;
+    if (p->without_scopes > 0) return;
     Scope scope = ((Scope *)p->scopes.items)[--p->scopes.count];
     if (scope.held[TASK_RING] == 0) return;
     wsp_free(m, scope.held);
     wsp_freed(m);
 }
 
+/* The repeat before its turns. */
+static void repeat(Machine *m, const Statement *s, Statement *turns) {
+    turns->turn = 0;
+    turns->turns = wsp_value(m, s->count);
+}
+
 /* True if a repeat has another turn. */
-static bool turn(Machine *m, const Statement *s, Loop *loop) {
-    if (!loop->begun) *loop = (Loop){.count = wsp_value(m, s->count)};
-    loop->begun = loop->turn < loop->count;
-    if (!loop->begun) return false;
+static bool turn(Machine *m, Statement *s) {
+    if (s->turn == s->turns) return false;
     wsp_count_step(m);
-    if (s->index != NONE) m->slots[s->index] = loop->turn;
-    loop->turn++;
+    if (s->index != NONE) m->slots[s->index].value = s->turn;
+    s->turn++;
     return true;
 }
 
 /* Close what the process produces. */
 static void end(Machine *m, Process *p) {
-    for EACH_OF(channel, p->info->produces) wsp_close_channel(m, p, *channel);
+    for EACH_OF(channel, p->produces) wsp_close_channel(m, p, *channel);
     p->done = true;
 }
 
 /* Execute a statement. True if the process goes on. */
 static bool wsp_execute(Machine *m, Process *p) {
-    const Statement *s = p->at;
-    Loop *loop = &p->loops[s - p->info->statements];
+    Statement *s = p->at;
     bool done = true, jumps = false;
-    if (p->phase == 0 && s->kind < END_SCOPE && !loop->begun) wsp_count_step(m);
+    if (p->phase == 0 && s->kind < TURN) wsp_count_step(m);
     switch (s->kind) {
     case RUN: done = run_kernel(m, p, s); break;
     case TASK: done = task(m, p, s); break;
     case SEND: done = send(m, p, s); break;
-    case RECEIVE: done = receive(m, p, s); break;
+    case RECEIVE:
     case CONSUME:
         done = take(m, p, s) != NOTHING;
-        jumps = p->delivered == CLOSED;
+        jumps = p->taken.what == CLOSED;
         break;
     case CLOSE: wsp_close_channel(m, p, s->channel); break;
-    case SCOPE:
-        if (!*p->without_scopes) *(Scope *)wsp_add(m, &p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
-        break;
-    case END_SCOPE: end_scope(m, p); break;
+    case SCOPE: begin_scope(m, p); break;
     case COND: jumps = wsp_value(m, s->when) == 0; break;
-    case REPEAT: jumps = !turn(m, s, loop); break;
+    case REPEAT: repeat(m, s, s + 1); break;
     case LOAD: done = load(m, p, s); break;
     case WAIT: done = await_own(m, p); break;
+    case TURN: jumps = !turn(m, s); break;
+    case END_SCOPE: end_scope(m, p); break;
     case JUMP: jumps = true; break;
     case END: end(m, p); return false;
     }
