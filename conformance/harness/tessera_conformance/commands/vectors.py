@@ -273,41 +273,29 @@ def differences(old: dict[str, Vector], new: dict[str, Vector]) -> Iterator[str]
 
 
 def load_side(place: str, folder: Path) -> dict[str, Vector]:
-    """Return the vectors of a folder, of one vector file, or of `folder` in a git revision, by id.
+    """Return the vectors of a folder, or of `folder` in a git revision, by id.
 
-    Raises `Unanswerable`: `place` is none of these; or `DamagedFile`: a file cannot be read as vectors; hashes and
+    Raises `Unanswerable`: `place` is neither; or `DamagedFile`: a file cannot be read as vectors; hashes and
     formatting are not examined.
     """
     path = Path(place)
     if path.is_dir():
         return _vectors(vector_folder.vector_paths(path), vector_folder.reader(path))
-    if path.is_file():
-        return _single(path)
     listing = _git(folder, place, "ls-tree", "-r", "--name-only", "-z", place, "--", ".").decode()
     paths = [path for path in listing.split("\0") if path.endswith(".jsonl")]
     return _vectors(paths, lambda path: _git(folder, place, "show", f"{place}:./{path}"))
 
 
-def _single(path: Path) -> dict[str, Vector]:
-    """Return the vectors of one file, in the folder's tree by its topic."""
-    header, place = path.read_text(encoding="utf-8").partition("\n")[0], path.resolve()
-    for root in place.parents:
-        relative = place.relative_to(root).as_posix()
-        if f'"topic":"{relative.removesuffix(".jsonl")}"' in header:
-            return _vectors([relative], vector_folder.reader(root))
-    raise Unanswerable("the file is not where its topic says", str(path), "keep vector files as CHAPTER/TOPIC.jsonl")
-
-
 def _git(folder: Path, revision: str, *arguments: str) -> bytes:
     if revision.startswith("-"):
-        raise Unanswerable("not a revision", revision, "name a folder, a vector file or a git revision")
+        raise Unanswerable("not a revision", revision, "name a folder or a git revision")
     try:
         done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False)
     except FileNotFoundError:
         raise Unanswerable("git is not installed", revision, "install git, or name two folders") from None
     if done.returncode:
         message = done.stderr.decode(errors="replace").strip() or "git failed"
-        raise Unanswerable(message, revision, "name a folder, a vector file or a git revision")
+        raise Unanswerable(message, revision, "name a folder or a git revision")
     return done.stdout
 
 
@@ -394,7 +382,7 @@ def configure_vectors(parser: argparse.ArgumentParser) -> None:
     checking.add_argument("--digest", action="store_true", help="print the SHA-256 of all recomputed answers, one line")
     add_executor(checking.add_argument, LEAST_SECONDS)
     diffing = _add(actions, "diff", "show what changed between two sets of vectors", diff)
-    diffing.add_argument("old", metavar="OLD", help="a folder, a vector file, or a git revision such as HEAD")
+    diffing.add_argument("old", metavar="OLD", help="a folder, or a git revision such as HEAD")
     diffing.add_argument("new", nargs="?", metavar="NEW", help="the same (default: the folder of vectors)")
 
 

@@ -49,13 +49,11 @@ from tessera_conformance.tensors import MalformedTensor, Tensor
 # if at least 16 bits distinguish its answers from the right ones (`evidence`). If none fits, the diagnosis describes
 # the distances and places of the differences.
 #
-# A cause takes at most `MOST_STEPS` steps of arithmetic, all causes of a report `MOST_STEPS_OF_ALL`, the same on every
-# machine, and a cause `MOST_SECONDS` of processor time.
+# A cause takes at most `MOST_STEPS` steps of arithmetic, the same on every machine, and `MOST_SECONDS` of processor
+# time.
 
 
 MOST_STEPS = 300_000
-MOST_STEPS_OF_ALL = 2_000_000
-"""The steps for all causes of a report: each may take an equal share of the steps that earlier causes left."""
 MOST_SECONDS = 5.0
 MOST_WORK = 4096
 """Questions with more elements and terms are compared with the hypotheses that fit the others."""
@@ -92,12 +90,8 @@ def diagnose(lines: Sequence[Line]) -> list[Diagnosis]:
         operation = one.operation if isinstance(one, TooLong) else one.call.operation
         causes.setdefault(operation, []).append(one)
     diagnoses: list[Diagnosis] = []
-    left = MOST_STEPS_OF_ALL
-    ordered = sorted(causes.items(), key=lambda cause: (len({one.case for one in cause[1]}), cause[0]))
-    for number, (operation, questions) in enumerate(ordered):
-        budget = Budget(min(MOST_STEPS, left // (len(ordered) - number)), MOST_SECONDS)
-        diagnoses += _Cause(operation, questions, budget).diagnoses()
-        left -= budget.taken
+    for operation, questions in sorted(causes.items()):
+        diagnoses += _Cause(operation, questions, Budget(MOST_STEPS, MOST_SECONDS)).diagnoses()
     return sorted(diagnoses, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))
 
 
