@@ -243,6 +243,14 @@ def test_a_step_of_zero_at_run_time_is_an_error(impl, check):
     check.rejects(observation, category=STEPLESS, phase="execute")
 
 
+@clause("LANG-02-10", "LANG-02-11", "LANG-02.3-27")
+@pytest.mark.parametrize("loop", ["for (k in 5:a)", "while (a > 5)"], ids=["for", "while"])
+def test_a_loop_of_no_turns_divides_by_nothing(impl, check, loop):
+    """A quotient that no turn changes is not computed before the first turn (AMB-LANG-29, AMB-LANG-94)."""
+    source = program("let d: int32 = 7;", f"{loop} {{ d = 1 / b; }}", "return d;", parameters="a: int32, b: int32")
+    returns(impl, check, source, [7], **integers(a=1, b=0))
+
+
 @clause("LANG-02-10")
 @pytest.mark.parametrize("count", [0, 1, 2, 10, 45], ids=str)
 def test_a_for_carries_two_values(impl, check, count):

@@ -211,6 +211,18 @@ def test_a_called_func_is_executed(impl, check):
     fails(impl, check, source, "not positive", **integers(a=-3))
 
 
+@clause("LANG-02.3-46")
+@pytest.mark.parametrize("call", ["positive(a);", "let b: int32 = positive(a);"], ids=["statement", "variable"])
+def test_a_called_func_is_executed_though_nothing_reads_its_value(impl, check, call):
+    """An assertion in a func that returns a value counts where the value is not used (AMB-LANG-56)."""
+    source = module(
+        func('assert(p > 0, "not positive");', "return p;", parameters="p: int32", name="positive"),
+        func(call, "return a;", parameters="a: int32", result="int32"),
+    )
+    returns(impl, check, source, [3], **integers(a=3))
+    fails(impl, check, source, "not positive", **integers(a=-3))
+
+
 # Assertions
 
 
