@@ -41,6 +41,13 @@ def test_a_right_order_is_confirmed_in_few_calls(probed: Callable[..., Finding],
     assert probed(SUM, in_full=True, declared="pairwise", reduce=orders.pairwise).verdict == "agrees"
 
 
+def test_a_declaration_of_nodes_that_add_exactly_agrees(probed: Callable[..., Finding], orders: ModuleType) -> None:
+    """Units survive in such a node beside the large term, so that a pair alone does not prove another order."""
+    subject, nested = Subject("sum", (8,), "fp32"), ((0, 1, 2, 3), 4, 5, 6, 7)
+    actual = probed(subject, declared=[[0, 1, 2, 3], 4, 5, 6, 7], reduce=orders.nested(nested, None))
+    assert (actual.verdict, actual.departures) == ("agrees", ())
+
+
 @pytest.mark.parametrize("declared", ["pairwise", {"ring": 1}, [[*range(32)], *range(32, 64)]])
 def test_a_wrong_order_is_caught(declared: Any, probed: Callable[..., Finding]) -> None:
     actual = probed(SUM, declared=declared)
@@ -116,7 +123,7 @@ def test_a_malformed_file_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_the_command_prints_the_table_and_writes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["probe", "--algorithms", "--ranks=1,3", "--dtype=bf16", f"--report={tmp_path}"]) == 0
+    assert main(["probe", "--algorithms", "--ranks=2,3", "--dtype=bf16", f"--report={tmp_path}"]) == 0
     told = capsys.readouterr().out
     assert "| 3 | `ring` | deterministic | 0 to 1 | `(0 (1 2))` | ring(1): `(0 (1 2))` | agrees |" in told
     assert (tmp_path / "algorithms.md").read_text() == told

@@ -8,102 +8,81 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from html import escape
 from itertools import groupby, product
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tessera_conformance.arithmetic import NodeArithmetic
 from tessera_conformance.cases import vectors_directory
 from tessera_conformance.oracle.trees import START, Tree, TreeError
-from tessera_conformance.probe.calls import DTYPES, OPERATIONS, Box, CannotProbe, Subject, hello_of, words_of
+from tessera_conformance.probe.calls import DTYPES, OPERATIONS, Box, CannotProbe, Subject, hello_of
 from tessera_conformance.probe.reveal import MOST_RANKS, abbreviated, groups_of, pattern
 from tessera_conformance.probe.run import Finding, plain, probe
 from tessera_conformance.protocol import Returned, Unsupported, describe
 from tessera_conformance.reports.publish import write_text, write_toml
 from tessera_conformance.reports.summary import table
 from tessera_conformance.session import Session
-from tessera_conformance.tensors import Tensor
 from tessera_conformance.terminal import reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 from tessera_conformance.vectors import load
 
-# A tree as SVG: leaves in a row, nodes above their children by depth, large subtrees as triangles.
+# A tree as SVG: leaves in a row, and nodes above their children, by height.
 #
 # The drawing scales with the page, has its own colours for light and dark, and needs no other file.
 
 
-MOST_DRAWN = 72
-"""Leaves and triangles in one drawing."""
 COLUMN, ROW, MARGIN, TITLE = 22.0, 26.0, 18.0, 44.0
 TALLEST = 900.0
 
 STYLE = (
     "text{font:11px ui-monospace,monospace;fill:#222}.t{font-size:13px}line{stroke:#667;stroke-width:1.2}"
-    "circle{fill:#3566a8}.n{fill:#b3541e}polygon{fill:#3566a833;stroke:#3566a8}rect{fill:#fff}"
-    "@media(prefers-color-scheme:dark){text{fill:#ddd}line{stroke:#99a}rect{fill:#16181c}circle{fill:#7fb0f0}"
-    ".n{fill:#f0a060}polygon{fill:#7fb0f033;stroke:#7fb0f0}}"
+    "circle{fill:#3566a8}.n{fill:#b3541e}rect{fill:#fff}@media(prefers-color-scheme:dark){"
+    "text{fill:#ddd}line{stroke:#99a}rect{fill:#16181c}circle{fill:#7fb0f0}.n{fill:#f0a060}}"
 )
 
 
-@dataclass
-class _Part:
-    """A subtree to draw: a leaf, a triangle, or, if it is `opened`, a node above its children."""
+class Drawn(NamedTuple):
+    """A drawn subtree: the middle of its root, the nodes on the longest path below it, and its leaves."""
 
-    children: Sequence[_Part]
-    leaves: int
-    first: int
-    last: int
+    x: float
     height: int
-    opened: bool = False
-
-    @property
-    def rows(self) -> int:
-        """The height in rows: a leaf has 0, a triangle 1."""
-        return 1 + max(child.rows for child in self.children) if self.opened else min(self.height, 1)
+    leaves: int
 
 
 def drawing(tree: Tree, title: str) -> str:
     """Return the whole SVG document: children before their parents, from left to right."""
-    root = _parts(tree)
-    row, column = min(ROW, TALLEST / max(root.rows, 1)), max(COLUMN, 7.0 * len(str(root.last)) + 6)
-    base, drawn = TITLE + root.rows * row, 0.0
+    row, column = min(ROW, TALLEST / max(tree.depth, 1)), max(COLUMN, 7.0 * len(str(tree.leaves - 1)) + 6)
+    base, right = TITLE + tree.depth * row, MARGIN
     shapes: list[str] = []
 
-    def draw(part: _Part) -> tuple[float, float]:
-        """Draw a part with everything below it; return its position."""
-        nonlocal drawn
-        y = base - part.rows * row
-        if part.opened:
-            inside = [draw(child) for child in part.children]
-            x = sum(place for place, _ in inside) / len(inside)
-            for left, below in inside:
-                shapes.append(f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{left:.1f}" y2="{below:.1f}"/>')
-            mark, radius, label = "", 3.0, ""
-            if len(part.children) > 2:
-                mark, radius, label = ' class="n"', 4.5, f"{len(part.children)} terms at once, "
-            circle = f'<circle{mark} cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}">'
-            shapes.append(f"{circle}<title>{label}{part.leaves} leaves</title></circle>")
-            return x, y
-        width = column * (2.6 if part.children else 1)
-        x, drawn = MARGIN + drawn + width / 2, drawn + width
-        text = "c" if part.first == START else str(part.first)
-        if part.children:
-            corners = f"{x:.1f},{y:.1f} {x - COLUMN * 0.9:.1f},{base:.1f} {x + COLUMN * 0.9:.1f},{base:.1f}"
-            size = f"{part.leaves} leaves, depth {part.height}"
-            shapes.append(f'<polygon points="{corners}"><title>{size}</title></polygon>')
-            is_run = START < part.first == part.last + 1 - part.leaves
-            text = f"{part.first}-{part.last}" if is_run else f"{part.leaves} leaves"
+    def leaf(number: int) -> Drawn:
+        nonlocal right
+        x, right = right + column / 2, right + column
+        text = "c" if number == START else str(number)
         shapes.append(f'<text x="{x:.1f}" y="{base + 14:.1f}" text-anchor="middle">{text}</text>')
-        return x, y
+        return Drawn(x, 0, 1)
 
-    draw(root)
-    width, height = max(2 * MARGIN + drawn, 8.0 * len(title) + 2 * MARGIN), base + 3 * MARGIN
+    def node(children: list[Drawn]) -> Drawn:
+        x = sum(child.x for child in children) / len(children)
+        height, leaves = 1 + max(child.height for child in children), sum(child.leaves for child in children)
+        y = base - height * row
+        for child in children:
+            below = base - child.height * row
+            shapes.append(f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{child.x:.1f}" y2="{below:.1f}"/>')
+        mark, radius, label = "", 3.0, ""
+        if len(children) > 2:
+            mark, radius, label = ' class="n"', 4.5, f"{len(children)} terms at once, "
+        circle = f'<circle{mark} cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}">'
+        shapes.append(f"{circle}<title>{label}{leaves} leaves</title></circle>")
+        return Drawn(x, height, leaves)
+
+    tree.folded(leaf, node)
+    width, height = max(MARGIN + right, 8.0 * len(title) + 2 * MARGIN), base + 3 * MARGIN
     size = f'width="{width:.0f}" height="{height:.0f}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {size} role="img">',
@@ -115,25 +94,6 @@ def drawing(tree: Tree, title: str) -> str:
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _parts(tree: Tree) -> _Part:
-    """Return the parts of a tree, the largest of them opened until the drawing is full."""
-
-    def node(children: list[_Part]) -> _Part:
-        leaves = sum(child.leaves for child in children)
-        first, last = min(child.first for child in children), max(child.last for child in children)
-        return _Part(children, leaves, first, last, 1 + max(child.height for child in children))
-
-    root = tree.folded(lambda leaf: _Part((), 1, leaf, leaf, 0), node)
-    count, waiting = 1, [root]
-    while waiting:
-        part = waiting.pop(max(range(len(waiting)), key=lambda place: waiting[place].leaves))
-        part.opened = bool(part.children) and count + len(part.children) - 1 <= MOST_DRAWN
-        if part.opened:
-            count += len(part.children) - 1
-            waiting += part.children
-    return root
 
 
 LONGEST_WITNESS = 400
@@ -368,16 +328,15 @@ def _value(value: Any) -> str:
 
 ALGORITHMS = ("ring", "tree", "halving_doubling", "hierarchical", "direct")
 LEVELS = ("strict", "deterministic")
-RANKS = (1, 2, 6, 7, 8)
-"""One, powers of two, a prime, and a number that is neither."""
+RANKS = (2, 6, 7, 8)
+"""Powers of two, a prime, and a number that is neither."""
 
 
 @dataclass(frozen=True)
 class Row:
     """Elements first..last, both included, of an all-reduce by one algorithm: the declared and the probed order.
 
-    `declared` is None without a declaration; `probed` is None if the elements have no tree. A single rank has a tree of
-    one leaf, and `probed` is None if its result is not its own input.
+    `declared` is None without a declaration; `probed` is None if the elements have no tree.
     """
 
     algorithm: str
@@ -409,18 +368,15 @@ def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int]
     Raises `CannotProbe`: the ranks or the dtype cannot be probed, an answer is missing, or `collectives.run` is
     unsupported.
     """
-    if beyond := [count for count in ranks if not 1 <= count <= MOST_RANKS]:
-        raise CannotProbe(f"{beyond[0]} ranks: expected 1 to {MOST_RANKS}")
+    if beyond := [count for count in ranks if not 2 <= count <= MOST_RANKS]:
+        raise CannotProbe(f"{beyond[0]} ranks: expected 2 to {MOST_RANKS}")
     rows: list[Row] = []
     for count, algorithm, level in product(ranks, ALGORITHMS, LEVELS):
         least_factor = next((factor for factor in range(2, count) if count % factor == 0), None)
         per_node = least_factor if algorithm == "hierarchical" else None
         request = {"algorithm": algorithm, **({"per_node": per_node} if per_node else {})}
         elements = 2 * count + 1
-        if count > 1:
-            probed = _probed(session, Subject("all_reduce", (count, elements), dtype), level, request)
-        else:
-            probed = [_alone(session, dtype, level, request)] * elements
+        probed = _probed(session, Subject("all_reduce", (count, elements), dtype), level, request)
         params: dict[str, Any] = {"operation": "all_reduce", "dtype": dtype, "shapes": [[elements]] * count}
         params |= {"attributes": request} if level == "deterministic" else {}
         orders = [
@@ -440,17 +396,6 @@ def _probed(session: Session, subject: Subject, level: str, request: Mapping[str
         for element in range(group.first, group.last + 1):
             trees[element] = group.tree.canonical() if group.tree and box.ranks_agree else None
     return trees
-
-
-def _alone(session: Session, dtype: str, level: str, request: Mapping[str, Any]) -> Tree | None:
-    """Return a tree of one leaf if a single rank gets its own input back, bit by bit: small whole numbers."""
-    words = words_of([Fraction(1), Fraction(-2), Fraction(3)], dtype)
-    contribution = Tensor.from_words(dtype, (3,), words.tolist())
-    params = {"operation": "all_reduce", "inputs": [contribution], "op": "sum", "level": level, **request}
-    observation = session.call("collectives.run", params)
-    if not isinstance(observation, Returned):
-        raise CannotProbe(f"collectives.run of one rank: {describe(observation)}")
-    return Tree.explicit([0]) if observation.value.get("outputs") == [contribution] else None
 
 
 def _declared(session: Session, params: Mapping[str, Any], algorithm: str) -> Tree | None:
@@ -507,7 +452,7 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", default="fp32", choices=DTYPES, help="of the operands (default: fp32)")
     parser.add_argument("--out", choices=DTYPES, help="of the result of matmul (default: the operands', fp32 for fp8)")
     parser.add_argument("--axis", type=int, default=0, help="of sum (default: 0)")
-    places, counts = _numbers(",", "an element such as 0,0"), _numbers(",", "numbers of ranks such as 1,7,8")
+    places, counts = _numbers(",", "an element such as 0,0"), _numbers(",", "numbers of ranks such as 2,7,8")
     parser.add_argument("--element", type=places, default=(), metavar="I,J", help="of the result (default: the first)")
     parser.add_argument("--full", action="store_true", help="reveal the tree even where the declared one is confirmed")
     parser.add_argument("--seed", type=int, default=0, help="of pivots and random terms (default: 0)")
@@ -526,9 +471,7 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="instead: the declared and the probed order of each algorithm of all_reduce, as a table",
     )
-    parser.add_argument(
-        "--ranks", type=counts, default=RANKS, metavar="N,N", help="of --algorithms (default: 1,2,6,7,8)"
-    )
+    parser.add_argument("--ranks", type=counts, default=RANKS, metavar="N,N", help="of --algorithms (default: 2,6,7,8)")
     parser.set_defaults(handler=reporting_errors(run, CannotProbe, ImplementationUnavailable))
 
 

@@ -417,7 +417,7 @@ def _named(tree: Tree) -> str | None:
 
 
 def _chain(tree: Tree) -> str | None:
-    """Return the name of a running sum that adds one term at a time, in any order."""
+    """Return the name of a running sum that adds one term at a time, in a regular order."""
     terms = tree.leaves
     if tree.arity > 2 or tree.depth != terms - 1:
         return None
@@ -434,7 +434,7 @@ def _chain(tree: Tree) -> str | None:
         for block in range(2, min(terms // 2, 64) + 1):
             if whole == [leaf for at in range(0, terms, block) for leaf in reversed(range(at, min(at + block, terms)))]:
                 return f"fold, every {block} terms in reverse order"
-    return f"one term at a time, in the order {' '.join(map(str, order[:12]))}{' ...' if terms > 12 else ''}"
+    return None
 
 
 def _halves(first: int, count: int, first_larger: bool) -> list[int]:

@@ -632,6 +632,8 @@ def _looked_at(box: Box, name: str, stated: Declaration | None, seed: int, in_fu
             tree = Tree.explicit([*range(masks.terms), -masks.terms])
         elif stated is None or wrong_order is not None or in_full:
             tree = _revealed(masks, seed)
+            if stated is not None and tree == stated.tree.without_start().canonical():
+                wrong_order = None  # of nodes that add exactly, in which units survive
         else:
             tree = stated.tree.without_start().canonical()
         finding = replace(finding, tree=tree)
