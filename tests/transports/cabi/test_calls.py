@@ -136,15 +136,6 @@ def test_a_reset_shuts_down_every_context(build, opened):
     assert living(session) == (0, 3)
 
 
-def test_every_case_has_a_process_of_its_own_where_asked(build, opened):
-    session = opened(build("steady"), ",fresh=1")
-    for _ in range(3):
-        session.call("runtime.tessInit", {})
-        assert living(session) == (1, 1)
-        assert session.reset() is None
-    assert living(session) == (0, 0)
-
-
 def test_the_table_is_asked_where_there_is_one(build, opened):
     session = opened(build("table"))
     assert session.call("runtime.tessGetVersion", {}) == Returned({"major": 5, "minor": 6, "patch": 7})
@@ -313,7 +304,6 @@ def test_a_suite_without_cffi(build, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (",fresh=yes", "fresh=yes"),
         (",header=none.h", "header none.h: No such file"),
         (",description=none.toml", "none.toml: No such file"),
     ],

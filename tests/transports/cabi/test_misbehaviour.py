@@ -21,11 +21,10 @@ ENDS = [
 ]
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("fresh", ["", ",fresh=1"])
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("how", "said"), ENDS)
-def test_a_process_that_ends_is_a_crash_with_the_function_named(build, opened, monkeypatch, how, said, fresh):
-    session = opened(build("misbehaving"), fresh)
+def test_a_process_that_ends_is_a_crash_with_the_function_named(build, opened, monkeypatch, how, said):
+    session = opened(build("misbehaving"))
     monkeypatch.setenv("MISBEHAVE", how)
     observation = session.call("runtime.tessGetVersion", {})
     assert isinstance(observation, Fault)
@@ -161,12 +160,11 @@ def lives(session: Session) -> tuple[int, int]:
     return version["major"], version["minor"]
 
 
-@pytest.mark.parametrize("fresh", ["", ",fresh=1"])
 @pytest.mark.parametrize("refuses", ["never", "parts", "always"])
-def test_no_case_finds_what_another_left(build, opened, monkeypatch, refuses, fresh):
+def test_no_case_finds_what_another_left(build, opened, monkeypatch, refuses):
     """A library ends its context always, only without parts, or never."""
     monkeypatch.setenv("REFUSE", refuses)
-    session = opened(build("refusing"), fresh)
+    session = opened(build("refusing"))
     for _ in range(3):
         assert lives(session) == (0, 0)
         work(session)
@@ -212,15 +210,14 @@ last-error = "unsupported"
 """
 
 
-@pytest.mark.parametrize("fresh", ["", ",fresh=1"])
-def test_a_description_unclaims_what_an_export_claims(build, opened, tmp_path, fresh):
+def test_a_description_unclaims_what_an_export_claims(build, opened, tmp_path):
     """The method is then not answered, in the first case as in the next."""
     library = build("refusing")
     claims = opened(library).open()
     assert claims.has("last-error")
     path = tmp_path / "description.toml"
     path.write_text(UNCLAIMED, encoding="utf-8")
-    session = opened(library, f",description={path}{fresh}")
+    session = opened(library, f",description={path}")
     assert not session.open().has("last-error")
     for _ in range(2):
         assert session.call("runtime.tessxLastError", {}) == Unsupported("runtime.tessxLastError")

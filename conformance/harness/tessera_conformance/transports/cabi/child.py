@@ -9,10 +9,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import Any, BinaryIO, NoReturn
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
@@ -315,9 +313,6 @@ class CabiAdapter:
 #
 # The protocol has descriptors of its own. The library's standard input is empty, and its standard output goes to
 # standard error. The process ends when its parent ends.
-#
-# With `fresh=1` this process never loads the library: for every case it forks a child that does, and it ends as that
-# child ends.
 
 
 PR_SET_PDEATHSIG = 1
@@ -328,8 +323,6 @@ def main(line: str, types: str, record: str) -> int:
     options = CabiOptions(**json.loads(line))
     requests, responses = _own_descriptors()
     _end_with_the_parent()
-    if options.fresh:
-        return _serve_in_forks(lambda: _CaseAdapter(options, types, record), requests, responses)
     return serve(CabiAdapter(options, types, record), requests, responses)
 
 
@@ -347,45 +340,6 @@ def _end_with_the_parent() -> None:
     """Ask the system to kill this process when its parent dies: during a hanging call it reads no end of input."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-class _CaseAdapter(CabiAdapter):
-    """The adapter of one case, with whose process everything of it ends."""
-
-    has_ended = False
-
-    def session_reset(self, **_: Any) -> dict[str, Any]:
-        self.has_ended = True
-        return {}
-
-
-def _serve_in_forks(load: Callable[[], _CaseAdapter], requests: BinaryIO, responses: BinaryIO) -> int:
-    """Serve each case in a child process; return, or end by a signal, as a child did in the middle of a case."""
-    ended = mmap.mmap(-1, 1)
-    for number in count():
-        process = os.fork()
-        if process == 0:
-            _end_with_the_parent()
-            adapter = load()
-            if number:
-                adapter.hello()  # removes the methods that it declares unsupported
-            os._exit(serve(adapter, _requests_of_a_case(adapter, requests, ended), responses))
-        _, status = os.waitpid(process, 0)
-        if not ended[0]:
-            break
-        ended[0] = 0
-    if os.WIFSIGNALED(status):
-        with suppress(OSError):  # of a signal that cannot be handled
-            signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
-        os.kill(os.getpid(), os.WTERMSIG(status))
-    return os.waitstatus_to_exitcode(status)
-
-
-def _requests_of_a_case(adapter: _CaseAdapter, requests: BinaryIO, ended: mmap.mmap) -> Iterator[bytes]:
-    """Yield the requests up to a reset; once it is answered, tell the process that shares `ended`."""
-    while not adapter.has_ended and (line := requests.readline()):
-        yield line
-    ended[0] = adapter.has_ended
 
 
 if __name__ == "__main__":

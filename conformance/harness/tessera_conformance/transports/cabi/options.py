@@ -60,19 +60,18 @@ def constants(text: str) -> dict[str, int]:
 # The value of `cabi:`: a library, and the options of its loading.
 
 
-NAMES = ("header", "description", "fresh")
+NAMES = ("header", "description")
 OPTION = re.compile(rf",({'|'.join(NAMES)})=")
-USAGE = "use cabi:/path/lib.so, with ,header=FILE ,description=FILE ,fresh=1 behind it where wanted"
+USAGE = "use cabi:/path/lib.so, with ,header=FILE ,description=FILE behind it where wanted"
 
 
 @dataclass(frozen=True)
 class CabiOptions:
-    """A library, the text of its header, and its description; with `fresh`, every case has a process of its own."""
+    """A library, the text of its header, and its description."""
 
     library: str
     header: str | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
-    fresh: bool = False
 
     @property
     def name(self) -> str:
@@ -93,14 +92,12 @@ def read_options(place: str, label: str) -> CabiOptions:
             raise ImplementationUnavailable(label, f"there is no option {name}", hint or USAGE)
     if not Path(library).is_file():
         raise ImplementationUnavailable(label, f"there is no file {library}", "name the shared library that was built")
-    if stated.get("fresh", "0") not in ("0", "1"):
-        raise ImplementationUnavailable(label, f"fresh={stated['fresh']}", "use fresh=1, or leave it out")
     try:
         description = read_description(stated["description"]) if "description" in stated else {}
     except NoDocument as problem:
         raise ImplementationUnavailable(label, str(problem), "correct the description; docs/cabi.md has one") from None
     header = _header(stated.get("header"), library, label)
-    return CabiOptions(str(Path(library).resolve()), header, description, stated.get("fresh") == "1")
+    return CabiOptions(str(Path(library).resolve()), header, description)
 
 
 def _header(stated: str | None, library: str, label: str) -> str | None:

@@ -108,7 +108,7 @@ CHILD = "tessera_conformance.transports.cabi.child"
 
 
 class CabiTransport(ProcessTransport):
-    """Calls the library at `PATH[,header=FILE][,description=FILE][,fresh=1]`.
+    """Calls the library at `PATH[,header=FILE][,description=FILE]`.
 
     Raises `ImplementationUnavailable`: there is none, it cannot be loaded here, or exports nothing of the interface.
     """
