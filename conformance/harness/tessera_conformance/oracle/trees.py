@@ -25,7 +25,7 @@ START = -1
 DEEPEST_JSON = 200
 """Deeper trees are not written as nested arrays."""
 
-_TOKEN = re.compile(r"(?P<leaf>0|[1-9][0-9]*|c)|.", re.DOTALL)
+_TOKEN = re.compile(r"0|[1-9][0-9]*|.", re.DOTALL)
 _RING = re.compile(r"ring\((0|[1-9][0-9]*)\)")
 
 
@@ -69,7 +69,7 @@ class Tree:
     def from_text(cls, text: str) -> Tree:
         """Return the tree of a text in the form of `to_text`.
 
-        Raises `TreeError`: the text has another form, from the named column on, or a leaf is repeated or missing.
+        Raises `TreeError`: the text has another form, or a leaf is repeated or missing.
         """
         if text in ("fold", "pairwise"):
             return cls(text)  # type: ignore[arg-type]
@@ -251,33 +251,23 @@ def _pairwise(terms: int) -> list[int]:
 
 def _read(text: str) -> list[int]:
     """Return the steps of an explicit tree's text in the form of `to_text`."""
-
-    def wrong(column: int, expected: str) -> TreeError:
-        shown = text if len(text) <= 80 else f"{text[:80]}..."
-        return TreeError(f"column {column} of the tree {shown!r}: expected {expected}")
-
     steps: list[int] = []
     counts = [0]  # of the children of each open node; the first counts trees
-    for token in _TOKEN.finditer(text):
-        if token[0] == "(":
+    for token in _TOKEN.findall(text):
+        if token == "(":
             counts.append(0)
-            continue
-        if token["leaf"]:
-            steps.append(START if token[0] == "c" else int(token[0]))
-        elif token[0] == ")" and len(counts) > 1:
-            children = counts.pop()
-            if children < 2:
-                raise wrong(token.start() + 1, "a second child: a node has 2 or more")
-            steps.append(-children)
-        elif token[0] != " ":
-            raise wrong(token.start() + 1, "a leaf number, c or parentheses in pairs")
-        counts[-1] += token[0] != " "
-    if counts != [1]:
-        raise wrong(len(text) + 1, "a closing parenthesis" if len(counts) > 1 else "one tree")
-    spelled = Tree("explicit", steps=tuple(steps)).to_text()
-    if spelled != text:
-        column = 1 + next((k for k, (x, y) in enumerate(zip(spelled, text, strict=False)) if x != y), len(spelled))
-        raise wrong(column, "one space between children, and none elsewhere")
+        elif token == ")" and len(counts) > 1:
+            steps.append(-counts.pop())
+            counts[-1] += 1
+        elif token == "c" or token.isdecimal():
+            steps.append(START if token == "c" else int(token))
+            counts[-1] += 1
+    if counts != [1] or Tree("explicit", steps=tuple(steps)).to_text() != text:
+        shown = text if len(text) <= 80 else f"{text[:80]}..."
+        raise TreeError(
+            f"tree {shown!r}: expected fold, pairwise, ring(S) or a nesting such as ((c 0 1) 2), in which a node has "
+            "two or more children, with one space between them and none elsewhere"
+        )
     return steps
 
 
