@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
@@ -34,7 +33,11 @@ from tessera_conformance.transports.locate import load_adapter
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-_shared: tuple[Callable[[Any], Any], Sequence[Any]]
+PARTS = 8
+"""The number of parts of the work for each process, so that they end about together."""
+FOREVER = 7 * 24 * 3600.0
+GRACE = 2.0
+"""Seconds that a process has to clean up after a signal."""
 
 
 def available_processes() -> int:
@@ -45,41 +48,20 @@ def available_processes() -> int:
 
 
 def share_out(jobs: int, work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
-    """Return the result of each task, in order; results must be picklable, the work and its tasks need not be."""
+    """Return the result of each task, in order; results must be picklable, the work and its tasks need not be.
+
+    Raises `ChildProcessError`: a process died.
+    """
     if jobs <= 1 or len(tasks) <= 1:
         return [work(task) for task in tasks]
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(jobs, context, _take, (work, tasks)) as pool:
-        try:
-            return list(pool.map(_perform, range(len(tasks))))
-        except KeyboardInterrupt:
-            for process in multiprocessing.active_children():
-                process.terminate()
-            raise
-
-
-def _take(work: Callable[[Any], Any], tasks: Sequence[Any]) -> None:
-    global _shared
-    _end_at_signals()
-    _shared = (work, tasks)
-
-
-def _end_at_signals() -> None:
-    """Let signals end this process at once and without a word: its parent reports the interruption."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
-
-
-def _perform(place: int) -> Any:
-    """Return the result of a task; a signal ends the process after the task's clean-up."""
-    work, tasks = _shared
-    restore = interrupt_once()
-    try:
-        return work(tasks[place])
-    except Interrupted as interruption:
-        os._exit(interruption.exit_code)
-    finally:
-        restore()
+    size = -(-len(tasks) // (PARTS * jobs))
+    parts = [tasks[first : first + size] for first in range(0, len(tasks), size)]
+    results: dict[int, list[Result]] = {}
+    for place, done in isolated(jobs, lambda part: list(map(work, part)), parts, FOREVER):
+        if done is None:
+            raise ChildProcessError(f"a process died that had {len(parts[place])} of {len(tasks)} tasks")
+        results[place] = done
+    return [result for place in sorted(results) for result in results[place]]
 
 
 def isolated(
@@ -114,14 +96,23 @@ class _Running:
     limit: float
 
     def end(self) -> None:
+        self.process.terminate()
+        self.process.join(GRACE)
         self.process.kill()
         self.process.join()
 
 
 def _started(work: Callable[[Task], Any], place: int, task: Task, patience: float) -> tuple[Connection, _Running]:
     def perform() -> None:
-        _end_at_signals()
-        theirs.send(work(task))
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        restore = interrupt_once()
+        try:
+            result = work(task)
+        except Interrupted as interruption:  # after the task's clean-up; the parent reports it
+            os._exit(interruption.exit_code)
+        restore()
+        theirs.send(result)
 
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
