@@ -334,17 +334,13 @@ def test_an_answer_in_another_form_is_refused(answer: object) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
-def test_a_worker_is_given_no_unit_before_it_has_shown_that_it_is_alike(engine: Engine) -> None:
-    """One of two workers counts as a newcomer: it is given no unit until its greeting has come."""
-    wait_for(lambda: engine._look_around() == [] and len(engine._accepted) == 2)
-    newcomer, accepted = sorted(engine._accepted)
-    del engine._accepted[newcomer]
-    engine._greetings[newcomer] = engine._client.submit(str, "late", workers=["tcp://127.0.0.1:1"])
-    units = [(f"gives {number}",) for number in range(6)]
-    assert {answer.worker for _, answer in engine._answers(units)} == {accepted}
-    engine._greetings.pop(newcomer).cancel()
-    engine._look_around()
-    wait_for(lambda: engine._look_around() == [] and newcomer in engine._accepted)
+def test_a_worker_of_another_version_does_no_task_of_its_unit(engine: Engine) -> None:
+    """One that comes after the greetings is refused by the process of its first unit, before the first task."""
+    engine._identity = {"tessera-conformance": "0.0.9"}
+    with pytest.raises(ExecutorUnavailable, match=r"^worker tcp://\S+ has tessera-conformance .* has 0.0.9"):
+        list(engine.results([("fells",)]))
+    time.sleep(1)
+    assert len(engine._client.nthreads()) == 2
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")

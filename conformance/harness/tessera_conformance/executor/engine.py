@@ -8,7 +8,7 @@ import re
 import threading
 import time
 import uuid
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
@@ -42,16 +42,6 @@ Unit: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A unit that was submitted to the cluster."""
-
-    unit: Unit
-    future: Any
-    workers: frozenset[str]
-    """Workers that may do it: each had proved to be like this machine."""
-
-
-@dataclass(frozen=True)
 class Lost:
     """The result of a task that was not completed."""
 
@@ -79,10 +69,12 @@ def units_of(seconds: Mapping[str, float], slots: int, least_seconds: float) -> 
     return [unit for _, unit in sorted(units, key=lambda unit: -unit[0])]
 
 
-# The workers of a dask cluster: they are checked to be like this machine and given units of work, lost ones again.
+# The workers of a dask cluster, which are given units of work.
 #
-# The scheduler and the workers are the user's. Another worker repeats the unit of a dead one; after as many deaths as
-# the scheduler allows (`distributed.scheduler.allowed-failures`) its tasks are lost, and the run goes on.
+# The scheduler and the workers are the user's. Every worker that is present at the start proves that it is like this
+# machine; of one that comes later, the process of each unit does so before the first task. Dask has the unit of a dead
+# worker repeated by another; after as many deaths as the scheduler allows (`distributed.scheduler.allowed-failures`)
+# its tasks are lost, and the run goes on.
 
 
 SCHEDULER_DEADLINE = 10.0
@@ -93,8 +85,6 @@ STOPPING_DEADLINE = 5.0
 GRACE = 1.0
 """Seconds that a call may exceed the client's own deadline."""
 POLL = 2.0
-MOST_DEATHS = 3
-"""Deaths of all the workers of a unit, one after another, before it is given up; the scheduler counts its own."""
 DESERIALIZERS = ("msgpack",)
 """The deserializers for results of workers: JSON alone, since dask's others unpickle the bytes of a worker."""
 
@@ -110,23 +100,19 @@ class Engine:
         self._module, self._settings, self._greeting = module, settings, greeting
         self._identity = own_identity()
         self._run = uuid.uuid4().hex
-        self._pending: dict[str, Asked] = {}
-        """The unanswered requests by key."""
-        self._greetings: dict[str, Any] = {}
-        """The future of the greeting of each worker that has not yet proved to be like this machine."""
-        self._accepted: dict[str, int] = {}
-        """The threads of each present worker that has proved it: only these get units."""
+        self._pending: dict[str, tuple[Unit, Any]] = {}
+        """The units without an answer, each with its future, by the key of that."""
         self._client, self.address = _connected(executor)
         self._seen = time.monotonic()
         """The time at which a worker was last seen."""
         try:
-            self._require_one_worker()
+            self._client.wait_for_workers(1, timeout=WORKERS_DEADLINE)
             threads = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
             self.slots = sum(threads.values())
-            limit = time.monotonic() + GREETING_DEADLINE
-            self._meet(threads)
-            for worker in list(self._greetings):
-                self._accept(worker, threads[worker], max(limit - time.monotonic(), POLL))
+            self._greet(sorted(threads))
+        except TimeoutError:
+            self.close()
+            raise ExecutorUnavailable(self._no_worker()) from None
         except BaseException:
             self.close()
             raise
@@ -163,8 +149,8 @@ class Engine:
 
     def stop(self) -> None:
         """Cancel the unanswered units, and end the processes that work on them."""
-        pending = [*(asked.future for asked in self._pending.values()), *self._greetings.values()]
-        self._pending, self._greetings = {}, {}
+        pending = [future for _, future in self._pending.values()]
+        self._pending = {}
         if pending:
             _quietly(lambda: self._client.cancel(pending))
             _quietly(lambda: self._client.run(stop, self._run, on_error="ignore"))
@@ -174,52 +160,61 @@ class Engine:
         self.stop()
         _quietly(self._client.close)
 
+    def _greet(self, workers: Sequence[str]) -> None:
+        """Ask every worker to prove that it can do units as this machine would. Raises `ExecutorUnavailable`."""
+        limit = time.monotonic() + GREETING_DEADLINE
+        greetings = {worker: self._ask((), [worker]) for worker in workers}
+        for worker, future in greetings.items():
+            try:
+                answer = read_answer(future.result(timeout=max(limit - time.monotonic(), POLL)))
+            except TimeoutError:
+                late = f"did not answer within {GREETING_DEADLINE:g} s: is it at other work, or does it hang?"
+                raise ExecutorUnavailable(f"worker {worker} {late}") from None
+            except Exception as error:
+                raise ExecutorUnavailable(_cannot_do(f"worker {worker}", error)) from None
+            self._require_likeness(answer)
+            if not answer.whole:
+                raise ExecutorUnavailable(f"worker {worker}: the implementation ended the process that asked for it")
+            del self._pending[future.key]
+
     def _answers(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, Answer]]:
-        """Yield each unit with its result, as they end; at most as many are pending as accepted workers can do."""
-        waiting, deaths, looked = deque(units), Counter[Unit](), time.monotonic()
+        """Yield each unit with its result, as they end; at most as many are pending as the workers can do."""
+        waiting, looked = deque(units), time.monotonic()
         ended: SimpleQueue[Any] = SimpleQueue()
         while waiting or self._pending:
-            while waiting and len(self._pending) < sum(self._accepted.values()):
-                unit = waiting.popleft()
-                future = self._ask(unit, sorted(self._accepted))
-                self._pending[future.key] = Asked(unit, future, frozenset(self._accepted))
-                future.add_done_callback(ended.put)
-                del future  # the cluster need not keep what was answered
+            while waiting and len(self._pending) < self.slots:
+                self._ask(waiting.popleft()).add_done_callback(ended.put)
             answer = self._next(ended)
             if answer is None or time.monotonic() - looked > POLL:
-                stranded, looked = self._look_around(), time.monotonic()
-                deaths.update(stranded)
-                for unit in stranded:
-                    if deaths[unit] <= MOST_DEATHS:
-                        waiting.appendleft(unit)
-                    else:
-                        yield unit, Answer(failure=f"{deaths[unit]} workers died one after another while they had it")
+                self._look_around()
+                looked = time.monotonic()
             if answer is not None:
                 self._seen = time.monotonic()
                 self._require_likeness(answer[1])
                 yield answer
 
-    def _ask(self, tasks: Sequence[str], workers: Sequence[str]) -> Any:
-        """Submit a unit to these workers and return its future."""
+    def _ask(self, unit: Unit, workers: Sequence[str] | None = None) -> Any:
+        """Submit a unit, to these workers if any are named, and return its future."""
         key = f"tessera-{uuid.uuid4().hex}"
-        order = json.dumps({"identity": self._identity, "settings": self._settings, "tasks": tasks})
-        return self._client.submit(
+        order = json.dumps({"identity": self._identity, "settings": self._settings, "tasks": unit})
+        future = self._client.submit(
             perform, order, module=self._module, run=self._run, key=key, workers=workers, pure=False
         )
+        self._pending[key] = unit, future
+        return future
 
     def _next(self, ended: SimpleQueue[Any]) -> tuple[Unit, Answer] | None:
-        """Return the next unit that has ended, with its answer; None after a while, and for a withdrawn unit."""
+        """Return the next unit that has ended, with its answer; None after a while."""
         try:
             future = ended.get(timeout=POLL)
-            if future.key not in self._pending:
-                return None
             answer = self._answer_of(future)  # another worker may have to do it again
         except Empty:
             return None
         except TimeoutError:
             ended.put(future)
             return None
-        return self._pending.pop(future.key).unit, answer
+        unit, _ = self._pending.pop(future.key)
+        return unit, answer
 
     def _answer_of(self, future: Any) -> Answer:
         from distributed import KilledWorker
@@ -235,29 +230,6 @@ class Engine:
         except Exception as error:
             raise ExecutorUnavailable(_cannot_do("a worker", error)) from None
 
-    def _meet(self, threads: Mapping[str, int]) -> None:
-        """Ask every new worker to prove that it can do units as this machine would; forget those that left."""
-        for worker in self._accepted.keys() - threads.keys():
-            del self._accepted[worker]
-        self._client.cancel([self._greetings.pop(worker) for worker in self._greetings.keys() - threads.keys()])
-        for worker in sorted(threads.keys() - self._accepted.keys() - self._greetings.keys()):
-            self._greetings[worker] = self._ask((), [worker])
-
-    def _accept(self, worker: str, threads: int, seconds: float) -> None:
-        """Accept a worker that has proved that it can do units. Raises `ExecutorUnavailable`."""
-        try:
-            answer = read_answer(self._greetings[worker].result(timeout=seconds))
-        except TimeoutError:
-            late = f"did not answer within {GREETING_DEADLINE:g} s: is it at other work, or does it hang?"
-            raise ExecutorUnavailable(f"worker {worker} {late}") from None
-        except Exception as error:
-            raise ExecutorUnavailable(_cannot_do(f"worker {worker}", error)) from None
-        self._require_likeness(answer)
-        if not answer.whole:
-            raise ExecutorUnavailable(f"worker {worker}: the implementation ended the process that asked for it")
-        del self._greetings[worker]
-        self._accepted[worker] = threads
-
     def _require_likeness(self, answer: Answer) -> None:
         """Raise `ExecutorUnavailable` if a worker failed its task, or has another implementation."""
         if answer.refusal:
@@ -268,14 +240,8 @@ class Engine:
                 f"worker {answer.worker} has another implementation than this machine: {there}, here {here}"
             )
 
-    def _require_one_worker(self) -> None:
-        try:
-            self._client.wait_for_workers(1, timeout=WORKERS_DEADLINE)
-        except TimeoutError:
-            raise ExecutorUnavailable(self._no_worker()) from None
-
-    def _look_around(self) -> list[Unit]:
-        """Accept new workers, and withdraw and return the units whose workers have all ended.
+    def _look_around(self) -> None:
+        """Count the processes that the workers run at a time.
 
         Raises `ExecutorLost`: the scheduler has ended, or there has been no worker for long.
         """
@@ -283,17 +249,10 @@ class Engine:
             threads = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
         except Exception:
             raise ExecutorLost(f"the scheduler at {self.address} went away") from None
-        now = time.monotonic()
-        self._seen = now if threads else self._seen
-        if now - self._seen > WORKERS_DEADLINE:
+        if threads:
+            self.slots, self._seen = sum(threads.values()), time.monotonic()
+        elif time.monotonic() - self._seen > WORKERS_DEADLINE:
             raise ExecutorLost(self._no_worker())
-        self._meet(threads)
-        for worker in [worker for worker, future in self._greetings.items() if future.done()]:
-            self._accept(worker, threads[worker], POLL)
-        lost = [key for key, asked in self._pending.items() if not asked.workers & threads.keys()]
-        stranded = [self._pending.pop(key) for key in lost]
-        self._client.cancel([asked.future for asked in stranded])
-        return [asked.unit for asked in stranded]
 
     def _no_worker(self) -> str:
         waited = f"has had no worker for {WORKERS_DEADLINE:g} s"
