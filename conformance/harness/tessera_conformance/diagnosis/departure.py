@@ -51,13 +51,12 @@ def fold(terms: Terms, steps: Steps) -> Any:
     return reduce(steps.add, terms)
 
 
-def pairwise(terms: Terms, steps: Steps, *, tail: str = "last") -> Any:
-    """Add neighbours repeatedly; an odd term at the end moves up, or stays at the front, or is left out."""
+def pairwise(terms: Terms, steps: Steps, *, tail: bool = True) -> Any:
+    """Add neighbours repeatedly; an odd term at the end moves up, or is left out."""
     row = list(terms)
     while len(row) > 1:
-        first = len(row) % 2 if tail == "first" else 0
-        pairs = [steps.add(x, y) for x, y in zip(row[first::2], row[first + 1 :: 2], strict=False)]
-        row = row[:first] + pairs + (row[len(row) & ~1 :] if tail == "last" else [])
+        odd = row[len(row) & ~1 :] if tail else []
+        row = [steps.add(x, y) for x, y in zip(row[::2], row[1::2], strict=False)] + odd
     return row[0]
 
 
@@ -71,21 +70,14 @@ def strided_halves(terms: Terms, steps: Steps) -> Any:
     return row[0]
 
 
-def in_two(first: Run, second: Run, place: Callable[[int], int] = lambda count: count // 2) -> Run:
-    """Add the terms before a place, the middle by default, and those from it on, each in an order of their own."""
-
-    def run(terms: Terms, steps: Steps) -> Any:
-        middle = place(len(terms))
-        if not 0 < middle < len(terms):
-            return first(terms, steps)
-        return steps.add(first(terms[:middle], steps), second(terms[middle:], steps))
-
-    return run
+def in_two(terms: Terms, steps: Steps, place: int, order: Run) -> Any:
+    """Add the terms before a place and those from it on, each in an order of their own."""
+    return steps.add(order(terms[:place], steps), order(terms[place:], steps)) if place else order(terms, steps)
 
 
 def split_in_the_middle(terms: Terms, steps: Steps) -> Any:
     """Each half is summed for itself, by recursion."""
-    return in_two(split_in_the_middle, split_in_the_middle)(terms, steps) if len(terms) > 1 else terms[0]
+    return in_two(terms, steps, len(terms) // 2, split_in_the_middle) if len(terms) > 1 else terms[0]
 
 
 def kahan(terms: Terms, steps: Steps) -> Any:
@@ -106,7 +98,7 @@ def numpy(terms: Terms, steps: Steps) -> Any:
     if count < 8:
         return fold(terms, steps)
     if count > 128:
-        return in_two(numpy, numpy, lambda count: count // 2 - count // 2 % 8)(terms, steps)
+        return in_two(terms, steps, count // 2 - count // 2 % 8, numpy)
     whole = count - count % 8
     return fold([lanes(8)(terms[:whole], steps), *terms[whole:]], steps)
 
@@ -163,26 +155,16 @@ ORDERS: Mapping[str, Order] = {
     "backwards": Order(
         "a fold of the sum from the last term to the first", lambda terms, steps: fold(terms[::-1], steps)
     ),
-    "two_halves": Order("a fold of each half of the terms", in_two(fold, fold)),
+    "two_halves": Order(
+        "a fold of each half of the terms", lambda terms, steps: in_two(terms, steps, len(terms) // 2, fold)
+    ),
     "split_in_the_middle": Order("a sum that splits its terms in the middle", split_in_the_middle),
     "strided_halves": Order("a sum of the first half and the second, repeatedly", strided_halves),
-    "even_and_odd": Order(
-        "a fold of the even terms and then of the odd ones",
-        lambda terms, steps: fold([*terms[::2], *terms[1::2]], steps),
-    ),
     "ring": Order(
         "a fold of the sum that begins at the second term", lambda terms, steps: fold([*terms[1:], *terms[:1]], steps)
     ),
-    "tail_first": Order("a sum of neighbours from the end", partial(pairwise, tail="first")),
-    "without_tail": Order("a sum of neighbours, an odd one left out each time", partial(pairwise, tail="left out")),
-    "power_and_rest": Order(
-        "a tree over the largest power of two and then the rest",
-        in_two(pairwise, split_in_the_middle, lambda count: 1 << (count.bit_length() - 1)),
-    ),
+    "without_tail": Order("a sum of neighbours, an odd one left out each time", partial(pairwise, tail=False)),
     "numpy": Order("a sum as numpy adds, by eight lanes in blocks of 128", numpy),
-    "ascending": Order(
-        "a fold of the sum by ascending magnitude", lambda terms, steps: fold(sorted(terms, key=steps.size), steps)
-    ),
     "kahan": Order("Kahan's compensated sum", kahan),
     "at_once": Order("an exact sum that is rounded once", lambda terms, steps: steps.join(terms)),
     **{f"blocks_of_{size}": Order(f"a sum by blocks of {size} terms", blocks(size)) for size in SIZES},

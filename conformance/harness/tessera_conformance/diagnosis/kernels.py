@@ -109,8 +109,6 @@ def answer(call: Call, departure: Departure, budget: Budget, shape: Sequence[int
     Raises `GaveUp`: the budget is used up.
     """
     kernel = KERNELS.get(call.operation)
-    if call.operation in BY_PARTS and call.dtype in COMPONENTS and call.arguments.get("op", "sum") in ("sum", "mean"):
-        call, dtype, shape = _in_parts(call), COMPONENTS[dtype], (*shape, 2)
     real = not any(name in COMPONENTS for name in (dtype, *(x.dtype for x in call.inputs)))
     codes = kernel(Work(call, departure, budget)) if kernel and real else _of_oracle(call, departure, budget, dtype)
     if departure.layout == "result":
@@ -120,19 +118,6 @@ def answer(call: Call, departure: Departure, budget: Budget, shape: Sequence[int
         size, last = departure.tail[1], shape[-1]
         codes = ((place, 0 if place % last >= last - last % size else code) for place, code in codes)
     return codes
-
-
-BY_PARTS = frozenset({"sum", "mean", "all_reduce", "add", "subtract", "negate"})
-"""Operations of complex numbers that treat both parts alike."""
-
-
-def _in_parts(call: Call) -> Call:
-    """Return the call on real tensors with the parts along a new last axis."""
-    inputs = [Tensor(COMPONENTS[x.dtype], (*x.shape, 2), x.data) for x in call.inputs]
-    arguments = dict(call.arguments)
-    if call.operation in ("sum", "mean"):
-        arguments["axis"] = arguments.get("axis", -1) % len(call.inputs[0].shape)
-    return Call(call.operation, inputs, arguments)
 
 
 def _of_oracle(call: Call, departure: Departure, budget: Budget, dtype: str) -> Codes:

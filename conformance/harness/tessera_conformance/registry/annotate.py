@@ -146,7 +146,8 @@ def annotated(document: Document, text: Specification, knowledge: Knowledge) -> 
         begins = tuple(clause for clause in here if clause.id not in shown)
         shown.update(clause.id for clause in begins)
         gaps = tuple(row for row in places if lines[0] <= places[row] <= lines[-1])
-        marks = _marks(here, gaps, knowledge)
+        kinds = {*(row.kind for row in gaps), *("untestable" for clause in here if is_untestable(clause))}
+        marks = tuple(mark for mark in MARKS if mark in kinds)
         sections = tuple(heads[lines[0]]) if lines[0] in heads else ()
         passages.append(Passage(lines[0], tuple(text.span(lines[0], lines[-1])), sections, here, begins, gaps, marks))
     return passages
@@ -171,46 +172,18 @@ def _places_of_gaps(
 ) -> dict[Interpretation, int]:
     """Return the line beside which each interpretation of a document is shown, in the order of lines.
 
-    It is the first line of a dependent clause, preferably in a section that the interpretation names. Without such a
-    clause it is the head of its section.
+    It is the first line of a dependent clause. Without such a clause it is the head of its section.
     """
+    registry = knowledge.registry
     lines_of_sections = {section.id: line for line, sections in heads.items() for section in sections}
     places = {}
-    for row in knowledge.registry.interpretations.values():
-        affected = [knowledge.registry.clauses[name] for name in row.affects if name in knowledge.registry.clauses]
-        clauses = [clause for clause in affected if clause.document == document.key]
-        named = [clause for clause in clauses if _names_section_of(row, clause, knowledge.registry)]
-        sections = [first for key, first, _ in places_of(row, knowledge.registry) if key == document.key]
-        if row.active and clauses:
-            places[row] = min(clause.lines[0] for clause in named or clauses)
-        elif row.active and sections:
-            places[row] = min(lines_of_sections.get(section, 1) for section in sections)
+    for row in registry.interpretations.values():
+        affected = [registry.clauses[name] for name in row.affects if name in registry.clauses]
+        lines = [clause.lines[0] for clause in affected if clause.document == document.key]
+        heads_of_row = [lines_of_sections.get(name, 1) for key, name in places_of(row, registry) if key == document.key]
+        if row.active and (lines or heads_of_row):
+            places[row] = min(lines or heads_of_row)
     return dict(sorted(places.items(), key=lambda item: item[1]))
-
-
-def _names_section_of(row: Interpretation, clause: Clause, registry: Registry) -> bool:
-    """True if the interpretation names the section of the clause, by itself or in a range."""
-    number = _numbers(clause.section)
-    for document, first, last in places_of(row, registry):
-        in_range = last != "" and _numbers(first) <= number <= _numbers(last)
-        if document == clause.document and (in_range or clause.within(first)):
-            return True
-    return False
-
-
-def _numbers(section: str) -> list[tuple[int, str]]:
-    """Return a sort key of a section's name: its parts as numbers, so that 4.10 follows 4.9."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in section.split(".")]
-
-
-def _marks(clauses: Sequence[Clause], gaps: Sequence[Interpretation], knowledge: Knowledge) -> tuple[Mark, ...]:
-    """Return the marks of lines: of the interpretations shown here, and of those that name the section of a clause."""
-    kinds = {row.kind for row in gaps}
-    for clause in clauses:
-        rows = [row for row in knowledge.gaps_of(clause) if _names_section_of(row, clause, knowledge.registry)]
-        kinds |= {row.kind for row in rows}
-    untestable = any(is_untestable(clause) for clause in clauses)
-    return tuple(mark for mark in MARKS if mark in kinds or (mark == "untestable" and untestable))
 
 
 def is_untestable(clause: Clause) -> bool:
@@ -226,8 +199,8 @@ def sections_of(document: Document, registry: Registry) -> list[Section]:
     for row in registry.interpretations.values():
         if row.active:
             places = places_of(row, registry)
-            names += [first for key, first, _ in places if key == document.key]
-            key, section, _ = next((place for place in places if place[0] == row.document), places[0])
+            names += [first for key, first in places if key == document.key]
+            key, section = next((place for place in places if place[0] == row.document), places[0])
             if key == document.key:
                 at_home.setdefault(section, []).append(row)
     sections = []
@@ -239,15 +212,11 @@ def sections_of(document: Document, registry: Registry) -> list[Section]:
     return sorted(sections, key=lambda section: (section.first or document.lines, section.id.count("."), section.id))
 
 
-def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str, str]]:
-    """Return the places that an interpretation names: a document, a section, and the last one of a range, or ""."""
+def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str]]:
+    """Return the places that an interpretation names: a document and a section, the first one of a range."""
     keys = {document.prefix: key for key, document in registry.documents.items()}
-    places = []
-    for name in row.sections:
-        prefix, _, sections = name.partition(" ")
-        first, _, last = sections.partition("-")
-        places.append((keys[prefix], first, last))
-    return places
+    names = (name.partition(" ") for name in row.sections)
+    return [(keys[prefix], sections.partition("-")[0]) for prefix, _, sections in names]
 
 
 # The annotated specifications as HTML: a page for each document and a first page, static, without script or network.
@@ -358,7 +327,7 @@ def _gap(document: Document, row: Interpretation, knowledge: Knowledge) -> str:
     registry = knowledge.registry
     places = [
         f'<a href="{key}.html#section-{escape(section)}">{escape(name)}</a>'
-        for name, (key, section, _) in zip(row.sections, places_of(row, registry), strict=True)
+        for name, (key, section) in zip(row.sections, places_of(row, registry), strict=True)
     ]
     fields = [
         ("decision", escape(row.decision)),
