@@ -18,11 +18,10 @@ import numpy as np
 
 from tessera_conformance.arithmetic import NodeArithmetic
 from tessera_conformance.cases import vectors_directory
-from tessera_conformance.oracle.trees import START, Tree, TreeError
+from tessera_conformance.oracle.trees import START, Tree
 from tessera_conformance.probe.calls import DTYPES, OPERATIONS, Box, CannotProbe, Subject, hello_of
 from tessera_conformance.probe.reveal import MOST_RANKS, abbreviated, groups_of, pattern
-from tessera_conformance.probe.run import Finding, plain, probe
-from tessera_conformance.protocol import Returned, Unsupported, describe
+from tessera_conformance.probe.run import Finding, declared_by_call, plain, probe
 from tessera_conformance.reports.publish import write_text, write_toml
 from tessera_conformance.reports.summary import table
 from tessera_conformance.session import Session
@@ -375,40 +374,26 @@ def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int]
         least_factor = next((factor for factor in range(2, count) if count % factor == 0), None)
         per_node = least_factor if algorithm == "hierarchical" else None
         request = {"algorithm": algorithm, **({"per_node": per_node} if per_node else {})}
-        elements = 2 * count + 1
-        probed = _probed(session, Subject("all_reduce", (count, elements), dtype), level, request)
-        params: dict[str, Any] = {"operation": "all_reduce", "dtype": dtype, "shapes": [[elements]] * count}
-        params |= {"attributes": request} if level == "deterministic" else {}
-        orders = [
-            (_declared(session, {**params, "element": place}, algorithm), probed[place]) for place in range(elements)
-        ]
-        for (declared, found), run in groupby(range(elements), orders.__getitem__):
+        subject = Subject("all_reduce", (count, 2 * count + 1), dtype)
+        probed = _probed(Box(session, subject, level, "collectives.run", {"operation": "all_reduce", **request}))
+        attributes = request if level == "deterministic" else {}
+        orders: list[tuple[Tree | None, Tree | None]] = []
+        for place, tree in enumerate(probed):
+            stated = declared_by_call(Box(session, replace(subject, element=(place,)), level), attributes)
+            orders.append((None if stated is None else stated.tree.canonical(), tree))
+        for (declared, found), run in groupby(range(len(orders)), orders.__getitem__):
             first, *others = run
             rows.append(Row(algorithm, level, count, per_node, first, first + len(others), declared, found))
     return rows
 
 
-def _probed(session: Session, subject: Subject, level: str, request: Mapping[str, Any]) -> list[Tree | None]:
-    """Return the tree of each element of an all-reduce by one algorithm; None for one without a tree."""
-    box = Box(session, subject, level, "collectives.run", {"operation": "all_reduce", **request})
-    trees: list[Tree | None] = [None] * subject.result[0]
+def _probed(box: Box) -> list[Tree | None]:
+    """Return the tree of each element of an all-reduce; None for one without a tree."""
+    trees: list[Tree | None] = [None] * box.subject.result[0]
     for group in groups_of(box):
-        for element in range(group.first, group.last + 1):
-            trees[element] = group.tree.canonical() if group.tree and box.ranks_agree else None
+        tree = group.tree.canonical() if group.tree and box.ranks_agree else None
+        trees[group.first : group.last + 1] = [tree] * (group.last + 1 - group.first)
     return trees
-
-
-def _declared(session: Session, params: Mapping[str, Any], algorithm: str) -> Tree | None:
-    """Return the declared tree of an element; None where there is none."""
-    observation = session.call("numerics.declared", params)
-    if isinstance(observation, Unsupported):
-        return None
-    if not isinstance(observation, Returned):
-        raise CannotProbe(f"numerics.declared of all_reduce: {describe(observation)}")
-    try:
-        return Tree.from_json(observation.value.get("tree")).over(len(params["shapes"])).canonical()
-    except TreeError as error:
-        raise CannotProbe(f"numerics.declared of all_reduce by {algorithm}: {error}") from None
 
 
 def as_table(rows: Sequence[Row]) -> str:

@@ -316,12 +316,17 @@ def declaration(box: Box) -> Declaration | None:
 
     Raises `CannotProbe`: the answer is malformed, or not one for this number of terms.
     """
+    return declared_by_call(box, box.subject.attributes) or _from_hello(box)
+
+
+def declared_by_call(box: Box, attributes: Mapping[str, Any]) -> Declaration | None:
+    """Return the declaration of `numerics.declared` for the subject; None where it is unsupported."""
     subject = box.subject
     params: dict[str, Any] = {"operation": subject.operation, "dtype": subject.dtype, "shapes": subject.shapes}
-    params |= {"attributes": subject.attributes} if subject.attributes else {}
+    params |= {"attributes": attributes} if attributes else {}
     observation = box.call("numerics.declared", params | {"element": subject.flat_element})
     if isinstance(observation, Unsupported):
-        return _from_hello(box)
+        return None
     if not isinstance(observation, Returned) or not isinstance(observation.value, Mapping):
         raise CannotProbe(f"numerics.declared for {subject}: {describe(observation)}")
     value = observation.value
