@@ -100,20 +100,6 @@ def test_the_cycle_is_who_waits_for_whom(name: str) -> None:
     assert report_of(name)["cycle"] == CYCLES[name]
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("both_receive_first", "no resource is exhausted and no channel is full"),
-        ("with_room_it_ends_in_an_error", "the run ends with an error: RECEIVE_AFTER_CLOSE"),
-        ("one_with_a_cure_and_one_without", "the wait remains however large the settings are"),
-    ],
-)
-def test_restructuring_has_a_reason(name: str, why: str) -> None:
-    (mitigation,) = report_of(name)["mitigations"]
-    assert mitigation["knob"] == "restructure"
-    assert why in mitigation["why"]
-
-
 SVG = "{http://www.w3.org/2000/svg}"
 
 

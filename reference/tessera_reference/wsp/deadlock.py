@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -208,6 +208,7 @@ Knobs = Mapping[str, int]
 AMPLE = MOST
 """A size that nothing in reach exhausts."""
 MOST_KNOBS = 16
+RESTRUCTURE = "no setting was found that helps: change which process waits for which"
 LEAST_STEPS = 200_000
 """The steps that a search may take in all, beside 8 for each token, kernel and task of the run."""
 
@@ -216,7 +217,7 @@ def mitigations(package: Package, report: State, state: State, execute: Execute)
     """Return the settings that avoid a deadlock, found by executions with them."""
     search = _Search(package, report, execute, state["progress"], LEAST_STEPS + 8 * state["progress"])
     settings = list(search.single_knobs()) or search.knobs_together()
-    return [*settings, *search.scopes()] or [{"knob": "restructure", "why": search.why_restructure()}]
+    return [*settings, *search.scopes()] or [{"knob": "restructure", "why": RESTRUCTURE}]
 
 
 @dataclass
@@ -228,8 +229,6 @@ class _Search:
     execute: Execute
     past: int
     left: int
-    errors: list[str] = field(default_factory=list)
-    spent: bool = False
 
     def single_knobs(self) -> Iterator[dict[str, Any]]:
         """Each exhausted resource and full channel, if raising it is enough."""
@@ -263,16 +262,6 @@ class _Search:
                 return []
             current = report(self.package, trial)
         return []
-
-    def why_restructure(self) -> str:
-        """Return why no setting helps."""
-        if self.errors:
-            return f"with larger settings the run ends with an error: {self.errors[0]}"
-        if self.spent:
-            return "no setting was found within the bound of the search: change which process waits for which"
-        if not _exhausted(self.report):
-            return "no resource is exhausted and no channel is full: change which process waits for which"
-        return "the wait remains however large the settings are: change which process waits for which"
 
     def _least_of_each(self, sizes: Knobs, trial: State, why: str) -> dict[str, Any]:
         """A mitigation by knobs that are lowered one after the other; those that are not needed are left out."""
@@ -317,9 +306,6 @@ class _Search:
         self.left -= state["steps"]
         if state["outcome"] == "running":
             state["outcome"] = "further" if state["progress"] > self.past else "unknown"
-        elif state["outcome"] == "error":
-            self.errors.append(state["error"]["code"])
-        self.spent |= state["outcome"] == "unknown"
         return state
 
 
@@ -423,11 +409,10 @@ def _row(title: str, text: str) -> str:
     return f"{title:<9}{text}"
 
 
-# The report of a deadlock as a graph in SVG: who waits at the left, for what at the right, the cycle in red.
+# The report of a deadlock as a graph in SVG: who waits for whom, one below the other, the cycle first and in red.
 
 
-WIDTH, ROW, BOX, TOP = 760, 46, 30, 50
-LEFT, RIGHT, BOX_WIDTH = 20, 480, 260
+ROW, BOX, TOP, LEFT, WIDTH = 46, 30, 50, 130, 420
 COLOURS = {"wait": "#777777", "cycle": "#b03a2e"}
 HEADS = "".join(
     f'<marker id="{kind}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
@@ -438,25 +423,20 @@ HEADS = "".join(
 
 def drawing(report: Mapping[str, Any]) -> str:
     """The picture of a report; of many that wait, those in the cycle and the first."""
-    cycle = report["cycle"]
+    cycle, notes, waits = report["cycle"], _notes(report), report["waiting"][:MOST_SHOWN]
     around = list(zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
-    waits = sorted(report["waiting"], key=lambda wait: _who(wait) not in cycle)[:MOST_SHOWN]
-    reasons = {(_who(wait), *_awaited(wait)): wait["reason"] for wait in waits}
-    names = dict.fromkeys([*(name for edge in reasons for name in edge), *cycle])
-    left = [name for name in names if name.startswith(("process ", "task "))]
-    right = [name for name in names if name not in left]
-    places = {name: (x, row) for x, column in ((LEFT, left), (RIGHT, right)) for row, name in enumerate(column)}
-    edges = dict.fromkeys([*(edge for edge in reasons if len(edge) > 1), *around])
-    notes = _notes(report)
-    height = TOP + ROW * max(1, *(1 + row for _, row in places.values()))
+    edges = dict.fromkeys([*around, *((_who(wait), name) for wait in waits for name in _awaited(wait))])
+    names = dict.fromkeys([*cycle, *map(_who, waits), *(name for edge in edges for name in edge)])
+    rows = {name: row for row, name in enumerate(names)}
+    width, height = WIDTH + 2 * LEFT, TOP + ROW * max(1, len(rows))
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         'font-family="sans-serif" font-size="12">',
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
         f"<defs>{HEADS}</defs>",
         f'<text x="{LEFT}" y="24" font-size="14">deadlock at {report["time"]}: {len(report["waiting"])} wait</text>',
-        *(_edge(places[edge[0]], places[edge[1]], reasons.get(edge, ""), edge in around) for edge in edges),
-        *(part for name, place in places.items() for part in _node(name, place, notes.get(name, ""), name in cycle)),
+        *(_arc(rows[tail], rows[head], (tail, head) in around) for tail, head in edges),
+        *(part for name, row in rows.items() for part in _box(row, f"{name}, {notes.get(name, '')}", name in cycle)),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -469,26 +449,19 @@ def _notes(report: Mapping[str, Any]) -> dict[str, str]:
         notes[f"channel {channel['name']}"] = f"{channel['state']}, {channel['tokens']} of {channel['capacity']}"
     for scope in report["scopes"]:
         notes[f"scope of {scope['process']}"] = f"depth {scope['depth']}, holds {scope['held']}"
-    return notes | {_who(wait): wait["statement"] for wait in report["waiting"]}
+    return notes | {_who(wait): f"{wait['reason']} at {wait['statement']}" for wait in report["waiting"]}
 
 
-def _node(name: str, place: tuple[int, int], note: str, in_cycle: bool) -> Iterator[str]:
-    x, row = place
-    y = TOP + ROW * row
-    colour = COLOURS["cycle" if in_cycle else "wait"]
-    yield f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX}" rx="4" fill="white" stroke="{colour}"/>'
-    text = f"{name}, {note}" if note else name
-    yield f'<text x="{x + 8}" y="{y + 20}">{escape(text if len(text) < 42 else text[:40] + "...")}</text>'
+def _box(row: int, text: str, in_cycle: bool) -> Iterator[str]:
+    y, colour = TOP + ROW * row, COLOURS["cycle" if in_cycle else "wait"]
+    yield f'<rect x="{LEFT}" y="{y}" width="{WIDTH}" height="{BOX}" rx="4" fill="white" stroke="{colour}"/>'
+    yield f'<text x="{LEFT + 8}" y="{y + 20}">{escape(text if len(text) < 64 else text[:62] + "...")}</text>'
 
 
-def _edge(tail: tuple[int, int], head: tuple[int, int], reason: str, in_cycle: bool) -> str:
-    """From box to box: across, or beside the column where both are in one."""
-    (x1, y1), (x2, y2) = ((x, TOP + ROW * row + BOX // 2) for x, row in (tail, head))
+def _arc(tail: int, head: int, in_cycle: bool) -> str:
+    """From box to box, at the right where it leads down, else at the left; further out where they are further apart."""
+    (start, end), out = (TOP + ROW * row + BOX // 2 for row in (tail, head)), min(20 + 20 * abs(tail - head), LEFT)
+    side, middle = (LEFT + WIDTH, LEFT + WIDTH + out) if tail < head else (LEFT, LEFT - out)
     kind = "cycle" if in_cycle else "wait"
     line = f'fill="none" stroke="{COLOURS[kind]}" marker-end="url(#{kind})"'
-    if x1 == x2:
-        side, out = (x1 + BOX_WIDTH, x1 + BOX_WIDTH + 40) if x1 == LEFT else (x1, x1 - 40)
-        return f'<path d="M {side} {y1} C {out} {y1} {out} {y2} {side} {y2}" {line}/>'
-    start, end, shift = (x1 + BOX_WIDTH, x2, 5) if x1 < x2 else (x1, x2 + BOX_WIDTH, -5)
-    label = f'<text x="{start + 8}" y="{y1 - shift - 4}" font-size="9">{escape(reason)}</text>' if reason else ""
-    return f'<line x1="{start}" y1="{y1 - shift}" x2="{end}" y2="{y2 - shift}" {line}/>{label}'
+    return f'<path d="M {side} {start} C {middle} {start} {middle} {end} {side} {end}" {line}/>'
