@@ -81,7 +81,7 @@ def _native_tasks() -> Outcome:
     with TemporaryDirectory() as place:
         program = Path(place) / "stream"
         try:
-            build([package], program)
+            build(package, program)
         except NoCompiler as problem:
             return NotMeasured("tasks in the native artifact", str(problem))
 
@@ -145,7 +145,7 @@ def _building(package: Package) -> Outcome:
     with TemporaryDirectory() as place:
         started = _processor_time()
         try:
-            build([package], Path(place) / "many")
+            build(package, Path(place) / "many")
         except NoCompiler as problem:
             return NotMeasured(name, str(problem))
         seconds = _processor_time() - started

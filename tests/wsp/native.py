@@ -17,7 +17,7 @@ from typing import Any, Unpack
 from tessera_reference.wsp.builder import compile_program
 from tessera_reference.wsp.deadlock import explained
 from tessera_reference.wsp.errors import ProgramRefused
-from tessera_reference.wsp.native import COMPILERS, arguments, build, of_trial, states
+from tessera_reference.wsp.native import COMPILERS, arguments, build, of_trial, state_of
 from tessera_reference.wsp.package import Inputs, Package
 from tessera_reference.wsp.run import Run
 from tessera_reference.wsp.targets import target
@@ -46,18 +46,12 @@ def executed(package: Package, settings: Settings) -> dict[str, Any]:
     return Run(package, **settings).finish().result()
 
 
-def results(packages: Sequence[Package], program: Path, **inputs: Unpack[Inputs]) -> list[dict[str, Any]]:
-    """Return the results of the packages of a built program, all with the same inputs."""
+def result(package: Package, program: Path, **inputs: Unpack[Inputs]) -> dict[str, Any]:
+    """Return the result of a built program."""
     with TemporaryDirectory() as place:
         options = arguments(inputs, Path(place))
-
-        def explain(number: int, package: Package, state: Mapping[str, Any]) -> dict[str, Any]:
-            only = ("--only", str(number), *options)
-            return explained(package, state, lambda *trial: states(program, *only, *of_trial(*trial))[0])
-
-        return [
-            explain(number, *pair) for number, pair in enumerate(zip(packages, states(program, *options), strict=True))
-        ]
+        state = state_of(program, *options)
+        return explained(package, state, lambda *trial: state_of(program, *options, *of_trial(*trial)))
 
 
 def differences(
@@ -67,14 +61,12 @@ def differences(
     settings: Sequence[Settings] = ({},),
     outcomes: Counter[str] | None = None,
 ) -> list[Difference]:
-    """Return the differences of the two; the artifact runs all packages in turn. Count the `outcomes` of all runs."""
-    build(packages, program, flags, ("tcc", *COMPILERS) if flags[: len(QUICK)] == QUICK else COMPILERS)
+    """Return the differences of the two. Count the `outcomes` of all runs."""
     found = []
-    for setting in settings:
-        natives = results(packages, program, **setting)
-        assert len(natives) == len(packages)
-        for place, (package, native) in enumerate(zip(packages, natives, strict=True)):
-            expected = executed(package, setting)
+    for place, package in enumerate(packages):
+        build(package, program, flags, ("tcc", *COMPILERS) if flags[: len(QUICK)] == QUICK else COMPILERS)
+        for setting in settings:
+            expected, native = executed(package, setting), result(package, program, **setting)
             if outcomes is not None:
                 outcomes[expected["outcome"]] += 1
             if expected != native:

@@ -24,7 +24,7 @@ from tessera_reference.wsp.run import Run
 from tessera_reference.wsp.targets import target
 
 from .deadlocks import DEADLOCKS
-from .native import QUICK, SANITIZED, Settings, differences, executed, package_of, results
+from .native import QUICK, SANITIZED, Settings, differences, executed, package_of, result
 from .programs import CORPUS, program
 
 RANDOM, BATCH, FEW = 500, 50, 15
@@ -56,7 +56,7 @@ def summing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Package, Path]:
         given.run(given.kernel("sum", d="tensor", x="tensor").sum("d", "x"), total, tensor)
         given.load("answer", total)
     package, path = load(given.compile().package), tmp_path_factory.mktemp("native") / "summing"
-    build([package], path)
+    build(package, path)
     return package, path
 
 
@@ -69,7 +69,7 @@ def test_symbols_tensors_and_sizes_change_between_runs_without_compiling(summing
     }
     answers = []
     for settings in ({}, *({symbol: value} for symbol, value in given.items())):
-        (native,) = results([package], path, **settings)
+        native = result(package, path, **settings)
         assert native == executed(package, settings)
         answers.append(native["statistics"]["slots"]["answer"])
     assert answers == ["66", "156", str(1 + 256 + 60), "66"]
@@ -79,10 +79,10 @@ def test_each_knob_of_a_mitigation_is_one_of_the_native_program(tmp_path: Path) 
     names = ("sends_twice_to_itself", "nested_scopes_hold_the_window", "an_output_is_larger_than_the_heap")
     for name in names:
         package = load(DEADLOCKS[name].program.compile().package)
-        build([package], tmp_path / name, QUICK)
+        build(package, tmp_path / name, QUICK)
         assert DEADLOCKS[name].cures
         for cure in DEADLOCKS[name].cures:
-            (native,) = results([package], tmp_path / name, resources=cure)
+            native = result(package, tmp_path / name, resources=cure)
             assert native["outcome"] == "completed" and native == executed(package, {"resources": cure})
 
 
@@ -121,7 +121,7 @@ def test_the_command_builds_and_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
     text, path = tmp_path / "program.c", tmp_path / "program"
     made_package = made("readers_and_writers")
     assert main(["wsp", "build", str(package), "-o", str(path), "--c", str(text)]) == 0
-    (native,) = results([made_package], path)
+    native = result(made_package, path)
     assert "int main" in text.read_text(encoding="utf-8")
     for engine in ([], ["--engine", "native"], ["--engine", "executor"]):
         assert main(["wsp", "run", *engine, str(package), "--resource", "task_window=3"]) == 0
@@ -133,18 +133,18 @@ def test_the_command_builds_and_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_packages_of_other_targets_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="is for aie, and native programs are for cpu_sim"):
-        build([replace(made("nothing"), target="aie")], tmp_path / "program")
+        build(replace(made("nothing"), target="aie"), tmp_path / "program")
 
 
 def test_without_a_compiler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoCompiler, match=r"install one.*--engine executor"):
-        build([made("nothing")], tmp_path / "program")
+        build(made("nothing"), tmp_path / "program")
 
 
 def test_a_failing_compiler_is_told(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="ended with"):
-        build([made("nothing")], tmp_path / "program", ("-no-such-flag",))
+        build(made("nothing"), tmp_path / "program", ("-no-such-flag",))
 
 
 def test_the_text_compiles_without_a_warning(tmp_path: Path) -> None:
@@ -276,10 +276,10 @@ def endless(progress: bool) -> Package:
 def test_a_loop_without_end_ends_at_the_bound(tmp_path: Path, progress: bool) -> None:
     """With progress by STEP_LIMIT; without, as a deadlock that names the process; equal in the native program."""
     package = endless(progress)
-    build([package], tmp_path / "program", QUICK)
+    build(package, tmp_path / "program", QUICK)
     for most, scopes in product((1, 7, 150, 20_000, 400_001), ({}, {"scope.s": 1})):
         executed = Run(package, resources=scopes, max_steps=most).finish().result()
-        assert results([package], tmp_path / "program", resources=scopes, max_steps=most) == [executed]
+        assert result(package, tmp_path / "program", resources=scopes, max_steps=most) == executed
         if most > 1000:
             assert executed["outcome"] == ("error" if progress else "deadlock")
             assert progress or executed["deadlock"]["spinning"] == "s"

@@ -53,7 +53,7 @@ def test_instructions(
     "decide", [bool, lambda x: x == 3, lambda x: x != 3, lambda x: x in (1, x + 1)], ids=["if", "==", "!=", "in"]
 )
 def test_an_expression_decides_nothing_while_the_program_is_built(decide: Callable[[Expr], object]) -> None:
-    with pytest.raises(TypeError, match=r"an Expr has a value only|an expression that compares in a run"):
+    with pytest.raises(TypeError, match="an Expr has a value only"):
         decide(Expr({"slot": "x"}))
 
 

@@ -109,9 +109,9 @@ def run(options: argparse.Namespace) -> int:
 def build_native(options: argparse.Namespace) -> int:
     """Write the program and, if requested, its C text."""
     package = load(read_bytes(options))
-    build([package], Path(options.output))
+    build(package, Path(options.output))
     if options.c is not None:
-        write_file(options.c, c_program([package]))
+        write_file(options.c, c_program(package))
     return 0
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -66,16 +66,6 @@ def _operator(op: str) -> Callable[[Expr, Value], Expr]:
     return expression
 
 
-def _decides(sign: str, method: str) -> Callable[[Expr, object], bool]:
-    """Return the method of a comparison that would be made while the program is built, which raises TypeError."""
-
-    def refuse(self: Expr, other: object) -> NoReturn:
-        call = f"{method}(...) makes an expression that compares in a run"
-        raise TypeError(f"{sign} decides while the program is built: .{call}")
-
-    return refuse
-
-
 @dataclass(frozen=True, eq=False)
 class Expr:
     """A ScalarExpr; operators of Python make larger ones. Comparisons are methods, without signs: `i.lt(3)`."""
@@ -89,11 +79,14 @@ class Expr:
     eq, ne, lt = _operator("eq"), _operator("ne"), _operator("lt")
     le, gt, ge = _operator("le"), _operator("gt"), _operator("ge")
     min, max = _operator("min"), _operator("max")
-    __eq__, __ne__ = _decides("==", "eq"), _decides("!=", "ne")
-    __hash__ = None  # type: ignore[assignment]  # equality would be needed
 
     def __bool__(self) -> bool:
-        raise TypeError("an Expr has a value only while the package runs: use program.cond(...) or .select(...)")
+        raise TypeError(
+            "an Expr has a value only while the package runs: use program.cond(...), .select(...), .eq(...)"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self)
 
     def __invert__(self) -> Expr:
         return Expr({"op": "not", "operands": [self.form]})

@@ -36,28 +36,19 @@ class Waiting(NamedTuple):
     subject: str
 
 
-ScopeState: TypeAlias = Counter[str]
-"""A scope: what it holds of complete tasks, by resource."""
-Place: TypeAlias = tuple[Any, int | str]
-"""The place of a statement: that of the body around it, and its number or the name of the body."""
-
-
-def path_of(place: Place) -> str:
-    """Return the path of a place, such as `body/3/then/0`."""
-    outer, part = place
-    return str(part) if outer is None else f"{path_of(outer)}/{part}"
-
-
 @dataclass(slots=True, eq=False)
 class ProcessState:
-    """A process: its execution, the place of its statement, and the time at which it last did something."""
+    """A process: its execution, the path of its statement, and the time at which it last did something.
+
+    A scope is what it holds of complete tasks, by resource.
+    """
 
     index: int
     name: str
     produces: tuple[int, ...]
     without_scopes: bool = False
     execution: Iterator[None] = field(default_factory=lambda: iter(()))
-    place: Place = (None, "body")
+    statement: str = "body"
     time: int = 0
     done: bool = False
     runnable: bool = True
@@ -65,7 +56,7 @@ class ProcessState:
     delivered: int = 0
     missing: int = 0
     """The tasks that it waits for."""
-    scopes: list[ScopeState] = field(default_factory=list)
+    scopes: list[Counter[str]] = field(default_factory=list)
     closed: set[int] = field(default_factory=set)
 
 
@@ -78,11 +69,11 @@ class TaskState:
 
     number: int
     site: CallSite
-    place: Place
+    statement: str
     scalars: Sequence[int]
     process: ProcessState
     worker: WorkerState
-    scope: ScopeState | None
+    scope: Counter[str] | None
     holds: dict[str, int]
     missing: int
     started: int = 0
@@ -393,7 +384,7 @@ class Machine:
         self.end_wait(process)
         scope = process.scopes[-1] if process.scopes else None
         missing = nodes + len(site.waits) + 1
-        task = TaskState(number, site, process.place, scalars, process, worker, scope, amounts, missing)
+        task = TaskState(number, site, process.statement, scalars, process, worker, scope, amounts, missing)
         self.assignments.append(worker.index)
         self.record("task", site.kernel, worker.index, site.cycles)
         self.tasks[number] = task
@@ -515,7 +506,7 @@ class Machine:
         task = self.tasks[number]
         if value == CLOSED:
             problem = f"task {number} waits for a token of a channel that is closed and empty"
-            raise RunError("RECEIVE_AFTER_CLOSE", problem, task.process.name, path_of(task.place))
+            raise RunError("RECEIVE_AFTER_CLOSE", problem, task.process.name, task.statement)
         self._one_less(task)
 
     def release(self, party: Party) -> None:
@@ -537,15 +528,16 @@ class Machine:
         Processes and channels stand by name, tasks in flight and workers by number; -1 is none.
         """
         package, resources, channels = self.package, self.resources, self.channels
+        times = [process.time for process in self.processes] + [worker.time for worker in self.workers]
         return {
-            "total_cycles": max(party.time for party in (*self.processes, *self.workers)),
+            "total_cycles": max(times),
             "time": self.now,
             "spinning": self.spinning,
             "processes": {
                 process.name: {
                     "time": process.time,
                     "done": process.done,
-                    "statement": path_of(process.place),
+                    "statement": process.statement,
                     "waiting": process.waiting and process.waiting._asdict(),
                     "closed": [channels[channel].name for channel in process.closed],
                     "scopes": [dict(scope) for scope in process.scopes],
@@ -568,7 +560,7 @@ class Machine:
                 {
                     "task": task.number,
                     "process": task.process.name,
-                    "statement": path_of(task.place),
+                    "statement": task.statement,
                     "worker": task.worker.index,
                     "waiting": task.waiting and task.waiting._asdict(),
                     "holds": task.holds | {"ready_queue": int(task.worker.task is not task)},

@@ -43,9 +43,9 @@ from .statements import Body, Statement
 HEADER, RUNTIME = "program.h", ("machine.c", "processes.c", "run.c", "main.c")
 
 
-def c_program(packages: Sequence[Package]) -> str:
-    """A whole program in one text, for any number of packages."""
-    return runtime_text(HEADER, *RUNTIME) + c_tables(packages)
+def c_program(package: Package) -> str:
+    """A whole program in one text."""
+    return runtime_text(HEADER, *RUNTIME) + c_tables(package)
 
 
 def runtime_text(*pieces: str) -> str:
@@ -54,18 +54,14 @@ def runtime_text(*pieces: str) -> str:
     return "\n".join(text.replace(f'#include "{HEADER}"\n', "") for text in texts)
 
 
-def c_tables(packages: Sequence[Package]) -> str:
-    """The tables of packages, in a text that follows the declarations of the runtime."""
-    lines, machines = [], []
-    for number, package in enumerate(packages):
-        members: dict[str, object] = {}
-        for name, (kind, rows) in _tables(package, number).items():
-            lines.append(f"static {kind} {name}_{number}[{len(rows) or 1}] = {row(rows or [C(0)], NEXT_LINE)};")
-            members |= {f"{name}_count": len(rows), name: C(f"{name}_{number}")}
-        machines.append(_machine(package, members))
-    lines.append(f"Machine wsp_machines[] = {row(machines, NEXT_LINE)};")
-    lines.append(f"const size_t wsp_machine_count = {len(packages)};")
-    return "\n".join(lines) + "\n"
+def c_tables(package: Package) -> str:
+    """The tables of a package, in a text that follows the declarations of the runtime."""
+    lines: list[str] = []
+    members: dict[str, object] = {}
+    for name, (kind, rows) in _tables(package).items():
+        lines.append(f"static {kind} wsp_{name}[{len(rows) or 1}] = {row(rows or [C(0)], NEXT_LINE)};\n")
+        members |= {f"{name}_count": len(rows), name: C(f"wsp_{name}")}
+    return "".join(lines) + f"Machine wsp_machine = {_machine(package, members)};\n"
 
 
 NEXT_LINE = ",\n"
@@ -115,7 +111,7 @@ def initial(value: object) -> C:
     return C(f"&(const Expression){stated}")
 
 
-def _tables(package: Package, number: int) -> dict[str, tuple[str, list[C]]]:
+def _tables(package: Package) -> dict[str, tuple[str, list[C]]]:
     """The tables of a machine, and the types of their rows; inputs point into them."""
     csp = package.csp
     return {
@@ -124,7 +120,7 @@ def _tables(package: Package, number: int) -> dict[str, tuple[str, list[C]]]:
         "channels": ("Channel", [_channel(channel) for channel in csp.channels]),
         "processes": ("Process", [_process(package, process) for process in csp.processes]),
         "slots": ("Slot", [structure(name=slot.name) for slot in package.slots]),
-        "inputs": ("const Input", list(_inputs(package, number))),
+        "inputs": ("const Input", list(_inputs(package))),
         "tensors": ("Tensor", [_tensor(tensor) for tensor in package.tensors]),
     }
 
@@ -149,18 +145,17 @@ def _channel(channel: Channel) -> C:
     return structure(name=channel.name, capacity=channel.capacity, latency=channel.latency)
 
 
-def _inputs(package: Package, number: int) -> Iterator[C]:
+def _inputs(package: Package) -> Iterator[C]:
     """The numbers that the command line sets: symbols, settings and bounds, each with its place in the tables."""
-    machine = f"wsp_machines[{number}]"
     for place, symbol in enumerate(package.symbols):
-        yield _input("--symbol", f"{symbol.name}=", 0, symbol.most, f"symbols_{number}[{place}]")
-    places = [f"{machine}.sizes[{place}]" for place in range(len(RESOURCE_OF))]
-    places += [f"channels_{number}[{place}].capacity" for place in range(len(package.csp.channels))]
-    places += [f"processes_{number}[{place}].without_scopes" for place in range(len(package.csp.processes))]
+        yield _input("--symbol", f"{symbol.name}=", 0, symbol.most, f"wsp_symbols[{place}]")
+    places = [f"wsp_machine.sizes[{place}]" for place in range(len(RESOURCE_OF))]
+    places += [f"wsp_channels[{place}].capacity" for place in range(len(package.csp.channels))]
+    places += [f"wsp_processes[{place}].without_scopes" for place in range(len(package.csp.processes))]
     for knob, at in zip(settings(package, {}), places, strict=True):
         yield _input("--resource", f"{knob}=", least_of(knob), MOST, at)
     for bound, least in (("max-steps", 1), ("enough", 0), ("instants", 0)):
-        yield _input(f"--{bound}", "", least, U64, f"{machine}.{bound.replace('-', '_')}")
+        yield _input(f"--{bound}", "", least, U64, f"wsp_machine.{bound.replace('-', '_')}")
 
 
 def _input(option: str, name: str, least: int, most: int, at: str) -> C:
@@ -260,16 +255,15 @@ def _compile(path: str, *arguments: str) -> None:
 
 
 def build(
-    packages: Sequence[Package], program: Path, flags: tuple[str, ...] = FLAGS, compilers: Sequence[str] = COMPILERS
+    package: Package, program: Path, flags: tuple[str, ...] = FLAGS, compilers: Sequence[str] = COMPILERS
 ) -> None:
-    """Write the program of packages for cpu_sim at a path by the first compiler that there is.
+    """Write the program of a package for cpu_sim at a path by the first compiler that there is.
 
     Raises `NoCompiler` and `BuildFailed`.
     """
-    for package in packages:
-        if package.target != "cpu_sim":
-            raise BuildFailed(f"package {package.name} is for {package.target}, and native programs are for cpu_sim")
-    _link(c_tables(packages), program, flags, compilers)
+    if package.target != "cpu_sim":
+        raise BuildFailed(f"package {package.name} is for {package.target}, and native programs are for cpu_sim")
+    _link(c_tables(package), program, flags, compilers)
 
 
 def _link(tables: str, program: Path, flags: tuple[str, ...], compilers: Sequence[str] = COMPILERS) -> None:
@@ -294,12 +288,13 @@ class _Program:
 _program = lru_cache(32)(_Program)
 
 
-def states(program: Path, *arguments: str) -> list[dict[str, Any]]:
-    """Return the state in which each package of a built program ends. Raise `BuildFailed`."""
+def state_of(program: Path, *arguments: str) -> dict[str, Any]:
+    """Return the state in which a built program ends. Raise `BuildFailed`."""
     done = subprocess.run([str(program.resolve()), *arguments], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1) or done.stderr:
         raise BuildFailed(done.stderr.strip().removeprefix("error: ")[:2000] or f"it ended with {done.returncode}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    state: dict[str, Any] = json.loads(done.stdout)
+    return state
 
 
 class NativeRun:
@@ -311,7 +306,7 @@ class NativeRun:
 
     def __init__(self, package: Package, **inputs: Unpack[Inputs]) -> None:
         checked(package, inputs)
-        self._package, self._program = package, _program(c_tables([package]))
+        self._package, self._program = package, _program(c_tables(package))
         self._arguments = arguments(inputs, _directory(self))
         self._instants = 0
         self._events: list[Any] | None = None
@@ -350,8 +345,7 @@ class NativeRun:
         return explained(self._package, self._state, lambda *trial: self._execute(*of_trial(*trial)))
 
     def _execute(self, *further: str) -> dict[str, Any]:
-        (state,) = states(self._program.path, *self._arguments, *further)
-        return state
+        return state_of(self._program.path, *self._arguments, *further)
 
 
 def arguments(inputs: Inputs, place: Path) -> list[str]:

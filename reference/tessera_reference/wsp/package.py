@@ -498,15 +498,7 @@ def settings(package: Package, knobs: Mapping[str, int]) -> dict[str, int]:
 # Loading: what is unknown, truncated, altered, incomplete or without meaning is refused (section 7.2).
 
 
-PAYLOADS = {
-    "kernels": "kernel registry",
-    "schedule": "schedule payload",
-    "csp": "CSP payload",
-    "slots": "slots schema",
-    "symbols": "symbols schema",
-    "tensors": "tensors",
-}
-REQUIRED = ("format", "name", "target", "phase", *PAYLOADS, "hash")
+REQUIRED = ("format", "name", "target", "phase", "kernels", "schedule", "csp", "slots", "symbols", "tensors", "hash")
 
 
 def load(data: bytes) -> Package:
@@ -536,7 +528,7 @@ def _document(data: bytes) -> Mapping[str, Any]:
         raise PackageRefused("TRUNCATED", "it does not end with a line feed")
     for part in REQUIRED:
         if part not in document:
-            raise PackageRefused("MISSING_PAYLOAD", f"it has no {PAYLOADS.get(part, part)} (member {part})")
+            raise PackageRefused("MISSING_PAYLOAD", f"it has no member {part}")
     try:
         stated, actual = document["hash"], content_hash(document)
     except UnicodeEncodeError:

@@ -7,6 +7,7 @@ or its time must pass. Idle workers, by index, start the first task that is read
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import heappop
@@ -25,11 +26,8 @@ from .machine import (
     PROCESS,
     PROCESS_GOES_ON,
     Machine,
-    Place,
     ProcessState,
-    ScopeState,
     TaskState,
-    path_of,
 )
 from .package import CallSite, Inputs, Package
 from .statements import Body, Expression
@@ -71,16 +69,16 @@ class Processes(Machine):
 
     def whole(self, process: ProcessState, body: Body) -> Waits:
         """A process from its first statement to its end, which closes the channels that it produces."""
-        yield from self.body(process, body, (None, "body"))
-        process.place = (None, "end")
+        yield from self.body(process, body, "body")
+        process.statement = "end"
         for channel in process.produces:
             self.close(process, channel)
         process.done = True
 
-    def body(self, process: ProcessState, body: Body, outer: Place) -> Waits:
+    def body(self, process: ProcessState, body: Body, path: str) -> Waits:
         """Execute the statements of a body, in their order."""
         for number, statement in enumerate(body):
-            process.place = here = (outer, number)
+            process.statement = here = f"{path}/{number}"
             self.count_step()
             match statement:
                 case statements.Task():
@@ -94,29 +92,29 @@ class Processes(Machine):
                         raise RunError("RECEIVE_AFTER_CLOSE", problem)
                 case statements.Consume(channel, into, inner):
                     while (yield from self.take(process, channel, into)):
-                        yield from self.body(process, inner, (here, "body"))
-                        process.place = here
+                        yield from self.body(process, inner, f"{here}/body")
+                        process.statement = here
                         self.count_step()
                 case statements.Close(channel):
                     self.close(process, channel)
                 case statements.Scope(inner):
                     if not process.without_scopes:
-                        process.scopes.append(ScopeState())
-                    yield from self.body(process, inner, (here, "body"))
+                        process.scopes.append(Counter())
+                    yield from self.body(process, inner, f"{here}/body")
                     if not process.without_scopes:
                         self.end_scope(process)
                 case statements.Cond(when, then, otherwise):
                     if self.value(when):
-                        yield from self.body(process, then, (here, "then"))
+                        yield from self.body(process, then, f"{here}/then")
                     else:
-                        yield from self.body(process, otherwise, (here, "otherwise"))
+                        yield from self.body(process, otherwise, f"{here}/otherwise")
                 case statements.Repeat(count, inner, index):
                     for turn in range(self.value(count)):
-                        process.place = here
+                        process.statement = here
                         self.count_step()
                         if index is not None:
                             self.slots[index] = turn
-                        yield from self.body(process, inner, (here, "body"))
+                        yield from self.body(process, inner, f"{here}/body")
                 case statements.Load(slot, tensor, element):
                     place = self.value(element)
                     yield from self.await_tensors(process, (tensor,), ())
@@ -327,7 +325,7 @@ class Run(Processes):
         except RunError as error:
             process.time = self.now
             if not error.process:
-                error.process, error.statement = process.name, path_of(process.place)
+                error.process, error.statement = process.name, process.statement
             raise
 
 

@@ -50,7 +50,7 @@ def counted_by_kernel(self: Any, process: Any, site: Any, key: int, scalars: Any
 
 def unclosed(self: Any, process: Any, body: Any) -> Any:
     """A process ends without a close."""
-    yield from self.body(process, body, (None, "body"))
+    yield from self.body(process, body, "body")
     process.done = True
 
 

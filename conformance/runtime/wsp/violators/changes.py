@@ -24,10 +24,10 @@ class Ended(Exception):
     """Raised by a process that ends before its last statement."""
 
 
-def ends_the_process(self, process, statements, outer):
+def ends_the_process(self, process, statements, path):
     """End the whole process of a consumer that has no more tokens."""
     for statement in statements:
-        yield from BODY(self, process, (statement,), outer)
+        yield from BODY(self, process, (statement,), path)
         if isinstance(statement, Consume):
             raise Ended
 
@@ -35,7 +35,7 @@ def ends_the_process(self, process, statements, outer):
 def until_it_ends(self, process, body):
     """Run a process that may end before its last statement."""
     with suppress(Ended):
-        yield from self.body(process, body, (None, "body"))
+        yield from self.body(process, body, "body")
     for channel in process.produces:
         self.close(process, channel)
     process.done = True

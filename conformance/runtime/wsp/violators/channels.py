@@ -74,7 +74,7 @@ CHANNELS = [
     replaced("WSP-02.2-01", "blocks by the channels that were compiled last under the name of a program", RunsLatest,
         name="ChannelsOfTheLatest"),
     wrapped("WSP-02.1-02", "backwards", "executes the statements of a body backwards",
-        "wsp.run.Processes.body", lambda usual, self, process, body, outer: usual(self, process, body[::-1], outer)),
+        "wsp.run.Processes.body", lambda usual, self, process, body, path: usual(self, process, body[::-1], path)),
     wrapped("WSP-02.1-03", "tokens_of_32_bits", "keeps 32 bits of a token", "wsp.machine.ChannelState.send",
         lambda usual, self, party, value: usual(self, party, value & 0xFFFFFFFF)),
     wrapped("WSP-02.2-04", "payload_for_tokens", "sends tensors through a channel of tokens",

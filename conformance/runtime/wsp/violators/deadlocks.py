@@ -81,9 +81,9 @@ def no_scope_deadlock(usual, self, task):
 
 
 @breaks("WSP-03.4.3-02", "the end of a scope is a barrier", "wsp.run.Processes.body")
-def barrier_at_end(usual, self, process, statements, outer):
+def barrier_at_end(usual, self, process, statements, path):
     ended = [Scope((*given.body, Wait())) if isinstance(given, Scope) else given for given in statements]
-    return usual(self, process, tuple(ended), outer)
+    return usual(self, process, tuple(ended), path)
 
 
 @breaks("WSP-03.4.3-02", "frees 64 bytes at most", "wsp.run.Processes.end_scope")

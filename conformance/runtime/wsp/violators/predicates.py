@@ -62,12 +62,12 @@ def narrow(value, place):
 
 
 @breaks("WSP-04.1-02", "counts turns in 8 bits", "wsp.run.Processes.body")
-def turns_of_a_byte(usual, self, process, body, outer):
+def turns_of_a_byte(usual, self, process, body, path):
     def cut(statement):
         return replace(statement, count=Operation("and", (statement.count, Leaf("constant", 255))))
 
     cut_body = tuple(cut(statement) if isinstance(statement, statements.Repeat) else statement for statement in body)
-    yield from usual(self, process, cut_body, outer)
+    yield from usual(self, process, cut_body, path)
 
 
 def at_first_here(self, place, evaluate):
@@ -112,12 +112,12 @@ def wait_for_all(usual, self, process, tasks):
 def deciding(clause, name, description, other):
     """Return a violation whose conds decide by the value of another expression."""
 
-    def decide(usual, self, process, body, outer):
+    def decide(usual, self, process, body, path):
         def cond(statement):
             is_cond = isinstance(statement, statements.Cond)
             return replace(statement, when=other(self, statement.when)) if is_cond else statement
 
-        return usual(self, process, map(cond, body), outer)
+        return usual(self, process, map(cond, body), path)
 
     return wrapped(clause, name, description, "wsp.run.Processes.body", decide)
 

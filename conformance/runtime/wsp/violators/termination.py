@@ -59,10 +59,10 @@ def one_is_told(usual, self):
 
 
 @breaks("WSP-02.3-03", "goes on after a receive from a closed channel", "wsp.run.Processes.body")
-def receives_nothing(usual, self, process, body, outer):
+def receives_nothing(usual, self, process, body, path):
     for statement in body:
         try:
-            yield from usual(self, process, (statement,), outer)
+            yield from usual(self, process, (statement,), path)
         except RunError as error:
             if error.code != "RECEIVE_AFTER_CLOSE":
                 raise

@@ -1,41 +1,26 @@
 /* The machine of a run: time, memory, channels, resources, tasks, and the waits of processes and tasks. */
 #include "program.h"
 
-/* Memory of a run: every block is in one list, and all are freed together. */
+/* Memory, which lasts until the program ends. */
 
-typedef struct Block { struct Block *after; } Block;
-
-static void *wsp_allocate(Machine *m, size_t count, size_t size) {
-    bool fits = size == 0 || count <= (SIZE_MAX / 2) / size;
-    Block *block = fits ? calloc(1, sizeof(Block) + count * size) : NULL;
-    if (block == NULL) {
-        fprintf(stderr, "error: no memory for %zu times %zu bytes\n", count, size);
-        exit(70);
-    }
-    block->after = m->blocks;
-    m->blocks = block;
-    return block + 1;
+static void *wsp_checked(void *memory) {
+    if (memory != NULL) return memory;
+    fputs("error: no memory\n", stderr);
+    exit(70);
 }
 
-static void wsp_release_all(Machine *m) {
-    for (Block *block = m->blocks, *next; block != NULL; block = next) {
-        next = block->after;
-        free(block);
-    }
-}
+static void *wsp_allocate(size_t count, size_t size) { return wsp_checked(calloc(count > 0 ? count : 1, size)); }
 
 /* The place of a new element at the end of a list. */
-static void *wsp_add(Machine *m, Vector *list, size_t size) {
+static void *wsp_add(Vector *list, size_t size) {
     if (list->count == list->room) {
         list->room = list->room > 0 ? 2 * list->room : 4;
-        void *items = wsp_allocate(m, list->room, size);
-        if (list->count > 0) memcpy(items, list->items, list->count * size);
-        list->items = items;
+        list->items = wsp_checked(realloc(list->items, list->room * size));
     }
     return (char *)list->items + size * list->count++;
 }
 
-static void wsp_add_pointer(Machine *m, Vector *list, void *item) { *(void **)wsp_add(m, list, sizeof item) = item; }
+static void wsp_add_pointer(Vector *list, void *item) { *(void **)wsp_add(list, sizeof item) = item; }
 
 /* A binary heap of entries. */
 
@@ -47,8 +32,8 @@ static bool is_before(const Entry *a, const Entry *b) {
 
 static const Entry *wsp_first(const Vector *heap) { return heap->items; }
 
-static void wsp_push(Machine *m, Vector *heap, Entry entry) {
-    wsp_add(m, heap, sizeof entry);
+static void wsp_push(Vector *heap, Entry entry) {
+    wsp_add(heap, sizeof entry);
     Entry *entries = heap->items;
     size_t place = heap->count - 1;
     while (place > 0 && is_before(&entry, &entries[(place - 1) / 2])) {
@@ -80,11 +65,17 @@ enum { KERNEL_ENDS, TOKEN_SEEN, CLOSE_SEEN, PROCESS_GOES_ON };
 
 /* An error of the program ends its run. It is that of the process that is going on, if any, unless one was named. */
 static void wsp_fail(Machine *m, const char *code, const char *format, ...) {
+    Failure *failure = &m->failure;
     va_list values;
     va_start(values, format);
-    vsnprintf(m->failure.message, sizeof m->failure.message, format, values);
+    vsnprintf(failure->message, sizeof failure->message, format, values);
     va_end(values);
-    m->failure.code = code;
+    failure->code = code;
+    if (m->current != NULL) m->current->time = m->now;
+    if (failure->process == NULL) {
+        failure->process = m->current != NULL ? m->current->name : "";
+        failure->statement = m->current != NULL ? m->current->at->path : "";
+    }
     longjmp(m->failed, FAILED);
 }
 
@@ -92,7 +83,7 @@ static void wsp_after(Machine *m, u64 cycles, int kind, u64 number, void *subjec
     if (cycles > LAST_TIME - m->now)
         wsp_fail(m, "TIME_OVERFLOW", "%" PRIu64 " cycles after %" PRIu64 " lie beyond %" PRIu64, cycles,
                  m->now, LAST_TIME);
-    wsp_push(m, &m->events, (Entry){m->now + cycles, number, 0, subject, kind});
+    wsp_push(&m->events, (Entry){m->now + cycles, number, 0, subject, kind});
 }
 
 static bool wsp_is_due(const Machine *m) { return m->events.count > 0 && wsp_first(&m->events)->time == m->now; }
@@ -180,7 +171,7 @@ static void wsp_free(Machine *m, const u64 *amounts) {
 static void find(Machine *m, Task *task) {
     if (task == NULL || task->mark == m->mark) return;
     task->mark = m->mark;
-    wsp_add_pointer(m, &m->found, task);
+    wsp_add_pointer(&m->found, task);
 }
 
 /* In `found`, each once, the tasks that must be complete before these tensors are read and written. */
@@ -196,13 +187,13 @@ static void wsp_find_dependencies(Machine *m, List reads, List writes) {
 
 /* Let a process or task wait for the tasks that were found, and return how many these are. */
 static u64 wsp_await_found(Machine *m, Entry waiter) {
-    for EACH_IN(Task *, task, m->found) *(Entry *)wsp_add(m, &(*task)->dependents, sizeof waiter) = waiter;
+    for EACH_IN(Task *, task, m->found) *(Entry *)wsp_add(&(*task)->dependents, sizeof waiter) = waiter;
     return m->found.count;
 }
 
 /* A task is issued. */
 static void wsp_map_add(Machine *m, Task *task) {
-    for EACH_OF(read, task->site->reads) wsp_add_pointer(m, &m->tensors[*read].readers, task);
+    for EACH_OF(read, task->site->reads) wsp_add_pointer(&m->tensors[*read].readers, task);
     for EACH_OF(written, task->site->writes) {
         m->tensors[*written].readers.count = 0;
         m->tensors[*written].writer = task;
@@ -240,7 +231,7 @@ static void wsp_channel_after(Machine *m, Channel *c, int kind) {
 
 /* A token is sent; there is room for it, and nobody who takes it at once. */
 static void enter(Machine *m, Channel *c, u64 value) {
-    wsp_push(m, &c->tokens, (Entry){.time = m->now + c->latency, .number = c->taken + c->tokens.count, .value = value});
+    wsp_push(&c->tokens, (Entry){.time = m->now + c->latency, .number = c->taken + c->tokens.count, .value = value});
     wsp_channel_after(m, c, TOKEN_SEEN);
 }
 
@@ -273,7 +264,7 @@ static bool wsp_channel_send(Machine *m, Channel *c, Entry party, u64 value) {
     }
     party.time = m->now + (c->capacity == 0 ? c->latency : 0);
     party.value = value;
-    wsp_push(m, &c->senders, party);
+    wsp_push(&c->senders, party);
     if (c->capacity == 0) wsp_channel_after(m, c, TOKEN_SEEN);
     return false;
 }
@@ -284,7 +275,7 @@ static Token wsp_channel_take(Machine *m, Channel *c, Entry party) {
     if (token.what == TOKEN) return token;
     if (c->seen_closed) return (Token){CLOSED, 0};
     party.time = m->now;
-    wsp_push(m, &c->takers, party);
+    wsp_push(&c->takers, party);
     return token;
 }
 
@@ -348,8 +339,8 @@ static void wsp_signal(Machine *m, Task *task);
 /* The memory of a task that is complete, or new memory. */
 static Task *new_task(Machine *m) {
     if (m->free_tasks.count > 0) return ((Task **)m->free_tasks.items)[--m->free_tasks.count];
-    Task *task = wsp_allocate(m, 1, sizeof(Task));
-    task->scalars = wsp_allocate(m, m->most_scalars, sizeof(u64));
+    Task *task = wsp_allocate(1, sizeof(Task));
+    task->scalars = wsp_allocate(m->most_scalars, sizeof(u64));
     return task;
 }
 
@@ -362,7 +353,7 @@ static void wsp_one_less(Machine *m, Entry waiter) {
     }
     Task *task = waiter.subject;
     waiter.time = m->now;
-    if (--task->missing == 0) wsp_push(m, &task->worker->ready, waiter);
+    if (--task->missing == 0) wsp_push(&task->worker->ready, waiter);
 }
 
 /* Issue a task whose key and scalars are the operands of the process; else the reason why it cannot be issued. */
@@ -388,7 +379,7 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     task->before->after = m->tasks.before = task;
     memcpy(task->holds, needs, sizeof needs);
     memcpy(task->scalars, p->operands + 1, site->scalars_count * sizeof(u64));
-    *(uint32_t *)wsp_add(m, &m->assignments, sizeof index) = index;
+    *(uint32_t *)wsp_add(&m->assignments, sizeof index) = index;
     wsp_await_found(m, of_task(task));
     wsp_map_add(m, task);
     for EACH_OF(signal, site->signals) m->channels[*signal].producers++;
@@ -448,7 +439,7 @@ static void wsp_complete(Machine *m, Task *task) {
     for EACH_IN(Entry, dependent, task->dependents) wsp_one_less(m, *dependent);
     task->dependents.count = 0;
     free_held(m, task);
-    wsp_add_pointer(m, &m->free_tasks, task);
+    wsp_add_pointer(&m->free_tasks, task);
     for EACH_OF(signal, task->site->signals) wsp_producer_closes(m, &m->channels[*signal]);
 }
 

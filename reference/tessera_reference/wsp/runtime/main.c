@@ -1,4 +1,4 @@
-/* The command line of a built program: inputs of a run by name, and one line of JSON for each run.
+/* The command line of a built program: inputs of the run by name, and its state as one line of JSON.
  *
  * Exit codes: 0 completed; 1 an error or a deadlock of the run; 2 arguments that do not fit; 70 out of memory.
  */
@@ -52,7 +52,8 @@ static void set(Machine *m, const char *option, const char *argument) {
            "--max-steps N, --instants N, --enough N or --observe");
 }
 
-static bool run(Machine *m, int count, char **arguments) {
+int main(int count, char **arguments) {
+    Machine *m = &wsp_machine;
     for (int place = 1; place < count; place++) {
         if (strcmp(arguments[place], "--observe") == 0) {
             m->observed = true;
@@ -61,15 +62,5 @@ static bool run(Machine *m, int count, char **arguments) {
             place++;
         }
     }
-    return wsp_run(m);
-}
-
-/* All programs in turn, or the one whose number is given by `--only N` before all other arguments. */
-int main(int count, char **arguments) {
-    bool completed = true, chosen = count > 2 && strcmp(arguments[1], "--only") == 0;
-    size_t first = chosen ? strtoul(arguments[2], NULL, 10) : 0, end = chosen ? first + 1 : wsp_machine_count;
-    if (end > wsp_machine_count) refuse("--only", arguments[2], "there is no such program");
-    for (size_t program = first; program < end; program++)
-        completed &= run(&wsp_machines[program], chosen ? count - 2 : count, chosen ? arguments + 2 : arguments);
-    return completed ? 0 : 1;
+    return wsp_run(m) ? 0 : 1;
 }

@@ -223,7 +223,7 @@ static bool await_own(Machine *m, Process *p) {
     if (p->phase++ > 0) return true;
     m->found.count = 0;
     for (Task *task = m->tasks.after; task != &m->tasks; task = task->after)
-        if (task->process == p) wsp_add_pointer(m, &m->found, task);
+        if (task->process == p) wsp_add_pointer(&m->found, task);
     return await_found(m, p);
 }
 
@@ -259,7 +259,7 @@ static bool run_kernel(Machine *m, Process *p, const Statement *s) {
 }
 
 static void begin_scope(Machine *m, Process *p) {
-    if (p->without_scopes == 0) *(Scope *)wsp_add(m, &p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
+    if (p->without_scopes == 0) *(Scope *)wsp_add(&p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
 }
 
 /* Free what complete tasks of the scope held; no barrier. */

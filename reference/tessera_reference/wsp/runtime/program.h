@@ -175,7 +175,6 @@ struct Machine {
     Process *current, *spinning;
     jmp_buf failed;
     Failure failure;
-    struct Block *blocks;
     Vector events; /* a heap */
     Task tasks;    /* the head of the list of those in flight */
     Vector free_tasks, found, assignments;
@@ -183,7 +182,6 @@ struct Machine {
     u64 mark, scopes, task_input, key_input;
 };
 
-extern Machine wsp_machines[];
-extern const size_t wsp_machine_count;
+extern Machine wsp_machine;
 
 #endif

@@ -159,15 +159,6 @@ static void instant(Machine *m) {
     }
 }
 
-static void blame(Machine *m) {
-    Process *p = m->current;
-    if (p != NULL) p->time = m->now;
-    if (m->failure.process == NULL) {
-        m->failure.process = p != NULL ? p->name : "";
-        m->failure.statement = p != NULL ? p->at->path : "";
-    }
-}
-
 /* How the run ends; RUNNING where it was left. */
 static int finish(Machine *m) {
     switch (setjmp(m->failed)) {
@@ -177,7 +168,7 @@ static int finish(Machine *m) {
         m->current->time = m->now;
         m->spinning = m->current;
         return DEADLOCK;
-    default: blame(m); return ERROR;
+    default: return ERROR;
     }
     for (u64 instants = 0; instants == 0 || m->events.count > 0; instants++) {
         if (instants == m->instants) return RUNNING;
@@ -193,14 +184,14 @@ static int finish(Machine *m) {
 /* The state before the first instant, as far as tables leave it out. */
 static void begin(Machine *m) {
     m->tasks.before = m->tasks.after = &m->tasks;
-    m->workers = wsp_allocate(m, m->workers_count, sizeof(Worker));
+    m->workers = wsp_allocate(m->workers_count, sizeof(Worker));
     for EACH(each, m->processes_count) {
         Process *p = &m->processes[each];
         p->at = p->statements;
         p->runnable = true;
         p->waiting.reason = NOT_WAITING;
-        p->closed = wsp_allocate(m, m->channels_count, sizeof(bool));
-        p->operands = wsp_allocate(m, m->most_scalars + (size_t)1, sizeof(u64));
+        p->closed = wsp_allocate(m->channels_count, sizeof(bool));
+        p->operands = wsp_allocate(m->most_scalars + (size_t)1, sizeof(u64));
         for EACH_OF(channel, p->produces) m->channels[*channel].producers++;
     }
     for EACH(each, m->channels_count) m->channels[each].seen_closed = m->channels[each].producers == 0;
@@ -214,6 +205,5 @@ static bool wsp_run(Machine *m) {
     int outcome = finish(m);
     if (m->observed) wsp_print("]");
     wsp_print_state(m, outcome);
-    wsp_release_all(m);
     return outcome == COMPLETED;
 }
