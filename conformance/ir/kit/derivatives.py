@@ -25,8 +25,8 @@ from tessera_conformance.oracle.bounds.intervals import (
     FUNCTION_ULPS,
     UP,
     Enclosure,
-    Fast,
     Interval,
+    Steps,
     Unpromised,
     enclosure,
     point,
@@ -45,7 +45,7 @@ class Arithmetic:
     """The format to which steps round, and their errors."""
 
     format: FloatFormat
-    steps: Fast
+    steps: Steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +219,7 @@ def enclosed(
 
     An elementary function may have an error of `ulps`. None means that nothing is promised.
     """
-    arithmetic = Arithmetic(float_format(operands[which].dtype), Fast(ulps))
+    arithmetic = Arithmetic(float_format(operands[which].dtype), Steps(ulps))
     try:
         numbers = [numbers_of(operand, arithmetic) for operand in operands]
         ys = model(*numbers)

@@ -176,64 +176,43 @@ _NOT_NEGATIVE = ("exp", "exp2", "sqrt", "rsqrt", "cosh")
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of a composition over intervals: exact, unless a subclass overrides them with errors."""
+    """The steps of a composition over intervals, with the errors that the level fast allows, or `exact`.
+
+    A function may be off by `ulps` units in the last place, and may flush where it `flushes`; other steps always may.
+    """
+
+    ulps: float = FUNCTION_ULPS
+    flushes: bool = True
+    exact: bool = False
 
     def operand(self, x: Interval, format_: FloatFormat) -> Interval:
-        """Return the values as which an operand may be read."""
-        return x
+        """Return the values as which an operand may be read: with zero if it may be subnormal and flushed."""
+        return flushed(x, format_) if self.flushes else x
 
     def rounded(self, x: Interval, format_: FloatFormat) -> Interval:
-        """Return a result of +, -, * or a conversion, rounded."""
-        return x
+        """Return a result of +, -, * or a conversion after one rounding to nearest; zero is exact."""
+        if self.exact or x.low == x.high == 0:
+            return x
+        low = DOWN.sub(x.low, max(UP.mul(UP.abs(x.low), unit(format_)), _least_loss(format_)))
+        high = UP.add(x.high, max(UP.mul(UP.abs(x.high), unit(format_)), _least_loss(format_)))
+        return _in_range(flushed(Interval(low, high), format_), format_)
 
     def stored(self, x: Interval, inner: FloatFormat, result: FloatFormat) -> Interval:
         """Return a number of the accumulator's type in the result's: rounded once more if they differ."""
         return x if result == inner else self.rounded(x, result)
 
     def quotient(self, x: Interval, y: Interval, format_: FloatFormat) -> Interval:
-        """A quotient."""
-        return x / y
-
-    def function(self, name: str, format_: FloatFormat, *operands: Interval) -> Interval:
-        """Return an elementary function that is monotonic in its operands: the hull of the values at the corners."""
-        return image(name, *operands)
-
-    def sum(self, terms: Sequence[Interval], format_: FloatFormat, roundings: int = 0) -> Interval:
-        """Return a sum in any order, of terms with `roundings` roundings each that their intervals do not include."""
-        return total(terms)
-
-    def relative(self, x: Interval, units: int, format_: FloatFormat) -> Interval:
-        """Return a number with a relative error of so many units of roundoff, and as many underflows."""
-        return x
-
-
-@dataclass(frozen=True)
-class Fast(Steps):
-    """Every step has the errors that the level fast allows, functions `ulps` units in the last place."""
-
-    ulps: float = FUNCTION_ULPS
-    flushes: bool = True
-    """True if functions may flush; other steps always may."""
-
-    def operand(self, x: Interval, format_: FloatFormat) -> Interval:
-        """Return the operand, with zero if it may be subnormal and flushed."""
-        return flushed(x, format_) if self.flushes else x
-
-    def rounded(self, x: Interval, format_: FloatFormat) -> Interval:
-        """Return the interval after one rounding to nearest; exact only if the result is zero."""
-        if x.low == x.high == 0:
-            return x
-        low = DOWN.sub(x.low, max(UP.mul(UP.abs(x.low), unit(format_)), _least_loss(format_)))
-        high = UP.add(x.high, max(UP.mul(UP.abs(x.high), unit(format_)), _least_loss(format_)))
-        return _in_range(flushed(Interval(low, high), format_), format_)
-
-    def quotient(self, x: Interval, y: Interval, format_: FloatFormat) -> Interval:
         """Return a division, or a multiplication by a reciprocal."""
         return self.relative(x / y, QUOTIENT, format_)
 
     def function(self, name: str, format_: FloatFormat, *operands: Interval) -> Interval:
-        """Return a function with an error of some units in the last place of the larger end."""
+        """Return an elementary function that is monotonic in its operands: the hull of the values at the corners.
+
+        Its error is some units in the last place of the larger end.
+        """
         result = image(name, *operands)
+        if self.exact:
+            return result
         off = result.widened(UP.mul(self.ulps, _ulp(result.magnitude, format_)))
         off = flushed(off, format_) if self.flushes else off
         if name in _NOT_NEGATIVE:
@@ -241,7 +220,12 @@ class Fast(Steps):
         return _in_range(off, format_)
 
     def sum(self, terms: Sequence[Interval], format_: FloatFormat, roundings: int = 0) -> Interval:
-        """Higham, 4.2: any order of n terms errs by at most gamma(n-1) times the sum of the magnitudes."""
+        """Return a sum in any order, of terms with `roundings` roundings each that their intervals do not include.
+
+        Higham, 4.2: any order of n terms errs by at most gamma(n-1) times the sum of the magnitudes.
+        """
+        if self.exact:
+            return total(terms)
         magnitude = ZERO
         for term in terms:
             magnitude = UP.add(magnitude, term.magnitude)
@@ -251,7 +235,9 @@ class Fast(Steps):
         return _in_range(total(terms).widened(UP.add(radius, lost)), format_)
 
     def relative(self, x: Interval, units: int, format_: FloatFormat) -> Interval:
-        """Return the interval widened by gamma(units) of the magnitude of either end, and by the underflows."""
+        """Return a number with gamma(units) of the magnitude of either end as its error, and as many underflows."""
+        if self.exact:
+            return x
         factor = gamma_number(units, format_)
         low = DOWN.sub(x.low, UP.mul(UP.abs(x.low), factor))
         high = UP.add(x.high, UP.mul(UP.abs(x.high), factor))
@@ -259,8 +245,8 @@ class Fast(Steps):
         return _in_range(flushed(Interval(low, high).widened(lost), format_), format_)
 
 
-EXACT: Steps = Steps()
-FAST: Fast = Fast()
+EXACT = Steps(flushes=False, exact=True)
+FAST = Steps()
 
 
 def enclosed(

@@ -15,7 +15,6 @@ import gmpy2
 from tessera_conformance.oracle import collectives, exact, functions_of, movement, reductions
 from tessera_conformance.oracle.bounds.intervals import (
     DOWN,
-    EXACT,
     FAST,
     FUNCTION_ULPS,
     INFINITE,
@@ -25,7 +24,6 @@ from tessera_conformance.oracle.bounds.intervals import (
     ZERO,
     Enclosure,
     Enclosures,
-    Fast,
     Interval,
     Steps,
     Terms,
@@ -180,7 +178,7 @@ def function(
     def evaluate(steps: Steps, format_: FloatFormat, *operands: Interval) -> Interval:
         return steps.function(name, format_, *operands)
 
-    return elementwise(evaluate, f"{ulps:g} ulp of {name}", *inputs, steps=Fast(ulps, flushes))
+    return elementwise(evaluate, f"{ulps:g} ulp of {name}", *inputs, steps=Steps(ulps, flushes))
 
 
 def _binary(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: Tensor) -> Enclosures:
@@ -604,7 +602,7 @@ def _attended(
     for term in terms:
         if term is None:
             raise Unpromised("an operand that is not finite")
-        error = Fraction(0) if steps is EXACT else any_order(term, inner, products=True)
+        error = Fraction(0) if steps.exact else any_order(term, inner, products=True)
         product = steps.rounded(Interval.around(term.exact, error), score)
         scores.append(steps.rounded(product * steps.rounded(factor, score), score))
     weights = [steps.stored(weight, inner, result) for weight in softmax(steps, inner, scores)]
