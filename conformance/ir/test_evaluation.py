@@ -1,10 +1,12 @@
 """Evaluation is pure (language spec, sections 2.3 and 4)."""
 
+from math import inf
+
 import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import evaluate, value_of
-from tessera_conformance.dsl import func, module, parameters_of, program, returning, tensor_of
-from tessera_conformance.marks import clause, level
+from tessera_conformance.dsl import func, module, parameters_of, program, returning, tensor_of, type_of
+from tessera_conformance.marks import clause, feature, level
 
 SQUARE = "tensor<2x2xint32>"
 A = tensor_of("int32", [[1, 2], [3, 4]])
@@ -97,3 +99,72 @@ def test_operations_run_after_those_they_take_values_from(impl, check):
         expected = expected * 3 - index
     source = program("let v0: int32 = a;", *steps, "return v8;", parameters="a: int32", result="int32")
     check.bits(value_of(impl, check, source, a=tensor_of("int32", 2)), tensor_of("int32", expected))
+
+
+ROWS = {"X": tensor_of("int32", [[1, 2], [4, 3]])}
+LOGITS = {"X": tensor_of("fp32", [[0.0, 0.0], [-inf, 0.0]])}
+MOVED = {"X": tensor_of("int32", [[0, 0], [0, 0]]), "I": tensor_of("int32", [0, 0]), "U": A}
+SPREAD = {
+    "X": tensor_of("fp32", [[1.0, -1.0], [3.0, 5.0]]),
+    "g": tensor_of("fp32", [1, 1]),
+    "b": tensor_of("fp32", [0, 0]),
+}
+ATTENDED = {name: tensor_of("fp32", x) for name, x in {"Q": [[1], [1]], "K": [[0], [1]], "V": [[2], [4]]}.items()}
+COLUMN = {name: tensor_of("fp32", [x]) for name, x in {"g": 1, "b": 0, "v": 4}.items()}
+
+ATTRIBUTES = {
+    "sum": ("reductions", ROWS, "op.sum(X, axis={})", {"0": [5, 5], "1": [3, 7]}),
+    "max": ("reductions", ROWS, "op.max(X, axis={})", {"0": [4, 3], "1": [2, 4]}),
+    "argmax": ("reductions", ROWS, "op.argmax(X, axis={})", {"0": [1, 1], "1": [1, 0]}),
+    "softmax": ("", LOGITS, "op.softmax(X, axis={})", {"0": [[1, 0.5], [0, 0.5]], "1": [[0.5, 0.5], [0, 1]]}),
+    "transpose": ("", ROWS, "op.transpose(X, perm={})", {"[0, 1]": [[1, 2], [4, 3]], "[1, 0]": [[1, 4], [2, 3]]}),
+    "gather": ("tensor-ops", {**ROWS, "I": tensor_of("int32", [1, 0])}, "op.gather(X, I, axis={})",
+        {"0": [[4, 3], [1, 2]], "1": [[2, 1], [3, 4]]}),
+    "scatter-add": ("tensor-ops", MOVED, "op.scatter_add(X, I, U, axis={})",
+        {"0": [[4, 6], [0, 0]], "1": [[3, 0], [7, 0]]}),
+    "iota": ("tensor-ops", {}, "op.iota(shape=[2, 2], axis={})", {"0": [[0, 0], [1, 1]], "1": [[0, 1], [0, 1]]}),
+    "pad-value": ("tensor-ops", {"X": tensor_of("int32", [7])}, "op.pad(X, low=[1], high=[0], value={})",
+        {"5": [5, 7], "6": [6, 7]}),
+    "pad-side": ("tensor-ops", {"X": tensor_of("int32", [7])}, "op.pad(X, {})",
+        {"low=[1], high=[0]": [0, 7], "low=[0], high=[1]": [7, 0]}),
+    "cast": ("casts", {"X": tensor_of("fp32", [2.0**20])}, 'op.cast(X, dtype=fp8_e5m2, overflow="{}")',
+        {"saturate": [57344.0], "nonfinite": [inf]}),
+    "layer-norm-axis": ("normalization", SPREAD, "op.layer_norm(X, g, b, eps=0.0, axis={})",
+        {"0": [[-1, -1], [1, 1]], "1": [[1, -1], [-1, 1]]}),
+    "layer-norm-eps": ("normalization", SPREAD, "op.layer_norm(X, g, b, eps={})",
+        {"0.0": [[1, -1], [-1, 1]], "3.0": [[0.5, -0.5], [-0.5, 0.5]]}),
+    "rms-norm-eps": ("normalization", {"X": tensor_of("fp32", [[1.0, -1.0]]), "g": SPREAD["g"]},
+        "op.rms_norm(X, g, eps={})", {"0.0": [[1, -1]], "3.0": [[0.5, -0.5]]}),
+    "attention-scale": ("fused-attention", ATTENDED, "op.flash_attention(Q, K, V, scale={})",
+        {"0.0": [[3], [3]], "1000.0": [[4], [4]]}),
+    "attention-mask": ("fused-attention", ATTENDED, "op.flash_attention(Q, K, V, scale=0.0, causal={})",
+        {"false": [[3], [3]], "true": [[2], [3]]}),
+    "batch-norm": ("stateful-ops", {"X": tensor_of("fp32", [[1], [-1]]), **COLUMN},
+        "op.batch_norm(X, g, b, g, v, eps=0.0, only=y, training={})", {"true": [[1], [-1]], "false": [[0], [-1]]}),
+    "sgd": ("stateful-ops", {"X": tensor_of("fp32", [4.0]), **COLUMN},
+        "op.sgd(X, g, b, momentum=0.0, only=parameter, rate={})", {"1.0": [3], "2.0": [2]}),
+    "dropout": ("random-ops", {"X": tensor_of("fp32", [1.0, 2.0])}, "op.dropout(X, rate={})",
+        {"0.0": [1, 2], "0.9999999999999999": [0, 0]}),
+}  # fmt: skip
+"""The feature, operands, a call with an open attribute, and the result by its value."""
+
+
+@clause("LANG-02-04", "LANG-04-01")
+@level("strict", "deterministic")
+@pytest.mark.parametrize(
+    ("inputs", "call", "results"),
+    [
+        pytest.param(*row, id=name, marks=[feature(needs)] if needs else [])
+        for name, (needs, *row) in ATTRIBUTES.items()
+    ],
+)
+def test_two_calls_that_differ_in_an_attribute_are_two(impl, check, inputs, call, results):
+    """Code made for one call is not that of another of the same operands and types, first or last."""
+    values = [*results, next(iter(results))]
+    dtype = "fp8_e5m2" if "cast" in call else inputs["X"].dtype if "X" in inputs else "fp32" if inputs else "int32"
+    parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
+    source = program(f"return {', '.join(map(call.format, values))};", parameters=parameters)
+    outputs = evaluate(impl, check, source, **inputs)
+    check.equal(len(outputs), len(values), "the number of results")
+    for value, output in zip(values, outputs, strict=True):
+        check.bits(output, tensor_of(dtype, results[value]), call.format(value))

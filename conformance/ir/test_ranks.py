@@ -71,6 +71,14 @@ def test_an_all_reduce_combines_the_ranks_along_its_axis(impl, check, axis, op, 
     expect(impl, check, source, ROWS, expected)
 
 
+@clause("LANG-05.2-05", "LANG-09-03")
+def test_two_operators_along_one_axis_are_two_collectives(impl, check):
+    """The largest less the smallest of three ranks: neither is computed as the other."""
+    largest, smallest = (f'dist.all_reduce(X, axis=tp, op="{op}")' for op in ("max", "min"))
+    source = meshed(GRID, f"return {largest} - {smallest};", parameters="X: tensor<3xint32>")
+    expect(impl, check, source, ROWS, [[20] * 3] * 6)
+
+
 @clause("LANG-09-01")
 @pytest.mark.parametrize(("axis", "stride", "extent"), [("a", 6, 2), ("b", 2, 3), ("c", 1, 2)])
 def test_ranks_lie_row_major_on_the_grid(impl, check, axis, stride, extent):

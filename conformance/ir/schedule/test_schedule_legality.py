@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from tessera_conformance.chapters.ir.kit.graph_texts import func, module
 from tessera_conformance.chapters.ir.kit.kernel_texts import FIRST_OPERATION, line, returning, scheduled
 from tessera_conformance.chapters.ir.kit.level_programs import verified
 from tessera_conformance.marks import clause, feature
@@ -47,6 +48,32 @@ def judge(impl, check, legal, illegal, category="schedule", target="sm_90", **wh
     """The first is accepted, the second refused for a reason of this category."""
     check.accepts(verified(impl, legal, "schedule", target))
     check.rejects(verified(impl, illegal, "schedule", target), category=category, phase="verify", **where)
+
+
+def tiled(name, **sizes):
+    """A function of four rows and columns that are negated in tiles of these sizes."""
+    type_ = matrix(4, 4)
+    return func(
+        line("%y", "tessera.graph.negate", {"%x": type_}, type_),
+        line("%t", "tessera.schedule.tile", {"%y": type_}, type_, n=4, **sizes),
+        returning(t=type_),
+        takes=f"%x: {type_}",
+        gives=type_,
+        name=name,
+    )
+
+
+@clause("LANG-06.3-01", "LANG-11-06")
+@pytest.mark.parametrize("modules", [1, 2], ids=["in-a-module", "in-two-modules"])
+@pytest.mark.parametrize("wrong", [{"m": 3}, {"m": 2, "k": 2}], ids=["cover", "contraction"])
+def test_the_schedule_of_every_function_is_checked(impl, check, wrong, modules):
+    """Three rows do not cover four, and negation sums over no k; the function before has tiles of two rows."""
+
+    def text(**sizes):
+        first, second = tiled("f", m=2), tiled("g", **sizes)
+        return module(first, second) if modules == 1 else module(first) + module(second, name="n")
+
+    judge(impl, check, text(m=2), text(**wrong))
 
 
 # Tiles (6.3; AMB-LANG-77)

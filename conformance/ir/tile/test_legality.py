@@ -257,3 +257,18 @@ def test_a_kernel_holds_no_operation_of_tensors(impl, check, name):
     operands, attributes = ((made, made), {}) if name == "matmul" else ((made,), {"axis": 0} if name == "sum" else {})
     kernel.op(f"tessera.graph.{name}", *operands, gives="tensor<1xfp32>" if name == "sum" else made.type, **attributes)
     judge(impl, check, kernel, False, ("tile", "types"))
+
+
+@clause("LANG-07.3-04", "LANG-07.3-03", "LANG-08.1-05")
+@pytest.mark.parametrize("modules", [1, 2], ids=["in-a-module", "in-two-modules"])
+def test_every_kernel_of_a_text_is_checked(impl, check, modules):
+    """The second kernel declares less shared memory than it allocates, and the first has nothing to do with that."""
+    for declared in (4096, 2048):
+        first = KernelText({}, smem_bytes=4096)
+        second = KernelText({}, name="tss_kernel_l", smem_bytes=declared)
+        for kernel in (first, second):
+            kernel.allocate("fp32", 1024)
+        text = first.module.replace(first.text, f"{first.text}\n{second.text}")
+        if modules == 2:
+            text = first.module + second.module.replace('sym_name = "m"', 'sym_name = "n"')
+        accepts_if(check, declared == 4096, verified(impl, text, "tile", "sm_90"), category=("tile",), phase="verify")

@@ -23,6 +23,8 @@ REWRITES = [
         r"op.cast(\1, \2)"),
     rewrites("LANG-02-04", "least", "takes a choice for a minimum", r"op\.select\((\w) < (\w), \1, \2\)",
         r"op.minimum(\1, \2)"),
+    rewrites("LANG-02-04", "one_call", "makes code of the first of two calls", r"(op\.(\w+)\([^)]*\)), op\.\2\([^)]*\)",
+        r"\1, \1"),
     rewrites("LANG-10-06", "last_two", "multiplies the last matrices first", r"(\w) @ (\w) @ (\w)", r"\1 @ (\2 @ \3)"),
     rewrites("LANG-10-06", "multiple", "multiplies where equal numbers are added",
         r"op\.sum\(op\.broadcast\((\w), shape=\[(\d+)\]\), axis=0\)", r"\2 * \1[0]"),
