@@ -13,8 +13,8 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, CALLS, HANDLES, OUTPUTS, POINTERS, legal_call
 from tessera_conformance.chapters.runtime.kit.collectives import AXES as AXIS_NAMES
-from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, axes_of, devices, opened, refused
-from tessera_conformance.chapters.runtime.kit.readings import wrong_argument, wrong_axes, wrong_configuration
+from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, MeshSession, axes_of, devices, opened, refused
+from tessera_conformance.chapters.runtime.kit.readings import rejected, wrong_argument, wrong_axes, wrong_configuration
 from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Returned
 
@@ -223,6 +223,10 @@ def test_a_launch_configuration_that_is_wrong_is_refused(impl, check, change):
 def test_a_count_that_the_ranks_do_not_share_evenly_is_refused(impl, check, function):
     """Two ranks take an even number of elements (AMB-RT-04)."""
     session = opened(impl, check, ranks=2)
+    legal = legal_call(session, function)
+    one, whole = (session.attempt(function, **(legal | {"count": count})) for count in (1, COUNT))
+    shares = isinstance(one, Returned) and rejected(whole, INVALID)
+    check.reading("AMB-RT-04", "count is the elements of one share", shares)
     refuse(session, function, {"count": 63}, INVALID)
     refuse(session, function, {"count": 1}, INVALID)
 

@@ -40,7 +40,7 @@ SHAPES = {
     "three and two": (3, 0, 0, 2),
     "outer and inner": (2, 0, 1, 3),
 }
-"""Sizes of tp, pp, dp and ep; an absent axis is 0 or 1 (AMB-RT-01)."""
+"""Sizes of tp, pp, dp and ep; 0 is an absent axis, and 1 an axis of one rank (AMB-RT-01, AMB-RT-03)."""
 
 
 def shaped(impl, check, shape: tuple[int, ...]) -> MeshSession:

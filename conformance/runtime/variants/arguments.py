@@ -190,7 +190,7 @@ class VersionOfAContext(ReferenceAdapter):
         if not self.runtime.handles.live("context"):
             raise Refusal("TESS_ERR_NOT_INITIALIZED", "call", "tessGetVersion: no context")
         answer = super().runtime_tessGetVersion()
-        return {name: number for name, number in answer.items() if name not in null}
+        return {name: 0 if name in null else number for name, number in answer.items()}
 
 
 @varies("AMB-RT-07", "needs no context for events and host memory", *RUNTIME)

@@ -17,6 +17,8 @@ from tessera_reference.runtime.collectives import CollectiveCall
 from tessera_reference.runtime.machine import invalid
 from tessera_reference.runtime.streams import Mesh
 
+from .reach import Lacking
+
 REACH = (
     "runtime/*collective*",
     "runtime/algorithm*",
@@ -45,17 +47,30 @@ SIZES = altered(
 )
 
 
-def reading(freedom: str, name: str, description: str, read: Any, reach: Sequence[str] = REACH) -> Variant:
+def reading(
+    freedom: str,
+    name: str,
+    description: str,
+    read: Any,
+    reach: Sequence[str] = REACH,
+    make: type[ReferenceAdapter] = ReferenceAdapter,
+) -> Variant:
     """The parameters of every collective are read so."""
     return altered(
         freedom,
         description,
         reach,
-        ReferenceAdapter,
+        make,
         (calls, "read_call", read),
         (api, "read_call", read),
         name=name,
     )
+
+
+class RanksTogether(Lacking):
+    """The reference without access to the memory of single ranks."""
+
+    absent = ("rank-memory",)
 
 
 def along_dp(mesh: Mesh, code: Any, collective: str, *rest: Any, root: Any = None, **more: Any) -> CollectiveCall:
@@ -82,9 +97,9 @@ def of_shares(mesh: Mesh, code: Any, collective: str, count: Any, *rest: Any, **
 
 
 def common_dtypes(mesh: Mesh, code: Any, collective: str, *rest: Any, **more: Any) -> CollectiveCall:
-    """Combine no 8-bit floats and no complex numbers, as most libraries do not."""
+    """Combine no 8-bit floats, truth values and complex numbers, as most libraries do not."""
     call = READ(mesh, code, collective, *rest, **more)
-    lacking = call.dtype.name.startswith(("fp8", "complex"))
+    lacking = call.dtype.name.startswith(("fp8", "bool", "complex"))
     if lacking and call.count and collective in ("all_reduce", "reduce_scatter"):
         raise Failure(Status.TESS_ERR_UNSUPPORTED, collective, f"dtype is {call.dtype.name}", "another dtype")
     return call
@@ -96,7 +111,7 @@ def in_bits(mesh: Mesh, code: Any, collective: str, count: Any, dtype: Any, **mo
     if call.dtype.name != "bool" or collective not in ("broadcast", "all_gather"):
         return call
     shares = 1 if collective == "broadcast" else mesh.axes.size_along(more.get("axis"))
-    if call.count % (8 * shares) and collective == "all_gather":
+    if shares > 1 and call.count % (8 * shares):
         raise invalid(f"count is {call.count}", f"a multiple of {8 * shares}")
     return replace(call, dtype=DTYPES["int8"], count=-(-call.count // 8))
 
@@ -106,6 +121,14 @@ ROOTS = [
     reading("AMB-RT-02", "root_of_device", "takes a root for the id of a device", of_device),
 ]
 SHARES = reading("AMB-RT-04", "counts_of_shares", "takes a count for that of one share", of_shares)
-SUMS = ("abi/dtypes-of*", "runtime/collective*")
-FEW = reading("AMB-RT-59", "common_dtypes", "sums no 8-bit floats and no complex numbers", common_dtypes, SUMS)
+OF_ALL_RANKS = reading(
+    "AMB-RT-04",
+    "counts_of_shares_of_all_ranks",
+    "takes a count for that of one share, and reads the memory of no single rank",
+    of_shares,
+    ("runtime/bad-arguments/*", "runtime/events-between-devices/*", "runtime/failing-streams/*"),
+    RanksTogether,
+)
+SUMS = ("abi/dtypes-of*", "runtime/collective*", "runtime/status-causes*")
+FEW = reading("AMB-RT-59", "common_dtypes", "combines no 8-bit floats, bools and complex numbers", common_dtypes, SUMS)
 BITS = reading("AMB-RT-56", "truth_values_in_bits", "packs the truth values that ranks send in bits", in_bits)

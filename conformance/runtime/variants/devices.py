@@ -9,7 +9,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import varies
 from tessera_reference.adapter import ReferenceAdapter
 
-from .reach import RUNTIME
+from .reach import RUNTIME, Lacking
 
 IDS = (1009, 3, 40, 77, 8, 12, 2**31 - 1, 500)
 """The ids of the first devices; the others follow from 2000 on."""
@@ -88,14 +88,10 @@ class FourDevices(FewDevices):
 
 
 @varies("AMB-RT-120", "does not tell its devices, and has one", *RUNTIME)
-class UntoldDevice(FewDevices):
+class UntoldDevice(Lacking, FewDevices):
     """A mesh of more devices than one is refused."""
 
-    def hello(self) -> dict[str, Any]:
-        """Without the feature of a list."""
-        answer = super().hello()
-        capabilities = {name: state for name, state in answer["capabilities"].items() if name != "device-list"}
-        return answer | {"capabilities": capabilities}
+    absent = ("device-list",)
 
     def __getattribute__(self, name: str) -> Any:
         if name == "runtime_tessxDevices":

@@ -9,7 +9,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import varies
 from tessera_reference.adapter import ReferenceAdapter
 
-from .reach import RUNTIME
+from .reach import RUNTIME, Lacking
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 SLACK = 64
@@ -90,15 +90,10 @@ class UnrecordedRefused(ReferenceAdapter):
 
 
 @varies("AMB-RT-83", "has some bytes behind each allocation, and moves what it is told to move there", *RUNTIME)
-class RoomBehindAllocations(ReferenceAdapter):
+class RoomBehindAllocations(Lacking):
     """Copies that are a little too long find memory."""
 
-    def hello(self) -> dict[str, Any]:
-        """Without the features that tell of it."""
-        answer = super().hello()
-        hidden = ("memory-findings", "stream-memory-limits")
-        capabilities = {name: state for name, state in answer["capabilities"].items() if name not in hidden}
-        return answer | {"capabilities": capabilities}
+    absent = ("memory-findings", "stream-memory-limits")
 
     def runtime_tessMalloc(self, *, bytes: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """More than was asked for, where there is so much."""

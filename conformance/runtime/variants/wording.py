@@ -9,7 +9,7 @@ from tessera_conformance.strength import altered
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter
 
-from .reach import RUNTIME
+from .reach import RUNTIME, Lacking
 
 REACH = (*RUNTIME, "abi/*")
 
@@ -34,14 +34,10 @@ TERSE = altered(
 )
 
 
-class Wordless(ReferenceAdapter):
+class Wordless(Lacking):
     """The reference without the claim that its messages name what is wrong."""
 
-    def hello(self) -> dict[str, Any]:
-        """Identity and claims."""
-        answer = super().hello()
-        others = {name: state for name, state in answer["capabilities"].items() if name != "last-error"}
-        return answer | {"capabilities": others}
+    absent = ("last-error",)
 
 
 WORDLESS = altered(

@@ -34,8 +34,8 @@ VIOLATORS = [
         for function in COLLECTIVES[:2] for name, description, becomes in (
             ("unsupported", "calls what it does not support invalid", INVALID),
             ("anything", "does what is not defined", ""))),
-    refusing("RT-19.A-06", "no_complex_sum", "sums no complex numbers", "tessAllReduce",
-             lambda given: given["dtype"] in (12, 13)),
+    refusing("RT-19.A-06", "no_complex_sum", "calls the sum of complex numbers invalid", "tessAllReduce",
+             lambda given: given["dtype"] in (12, 13) and given["op"] == 0, INVALID),
     restating("RT-19.A-02", "host_memory_invalid", "calls it invalid that the host has no memory", "tessHostAlloc",
         "TESS_ERR_OUT_OF_MEMORY", INVALID),
     answering("RT-19.A-02", "OneMore", "gives out one byte more than there is", "tessMalloc", one_more),

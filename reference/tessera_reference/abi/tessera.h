@@ -78,7 +78,7 @@ tessStatus_t tessGetVersion(int* major, int* minor, int* patch);
 
 /* 4.2 Mesh and devices */
 
-/* The extents of a mesh along its axes; an axis of 0 or 1 is not there. Their product is the number of devices. */
+/* The extents of a mesh along its axes, of which one of 0 is absent; the product is the number of devices. */
 typedef struct {
   int tp, pp, dp, ep;
 } tessMeshAxes;

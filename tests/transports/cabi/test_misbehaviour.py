@@ -160,14 +160,14 @@ def lives(session: Session) -> tuple[int, int]:
     return version["major"], version["minor"]
 
 
-@pytest.mark.parametrize("refuses", ["never", "parts", "always"])
+@pytest.mark.parametrize("refuses", ["never", "parts", "always", "shared"])
 def test_no_case_finds_what_another_left(build, opened, monkeypatch, refuses):
-    """A library ends its context always, only without parts, or never."""
+    """A library ends its context always, only without parts, never, or with the last of two users."""
     monkeypatch.setenv("REFUSE", refuses)
     session = opened(build("refusing"))
     for _ in range(3):
         assert lives(session) == (0, 0)
-        work(session)
+        assert work(session) and work(session)
         assert session.reset() is None
     time.sleep(0.3)  # a copy that still ran would use what was freed
     assert lives(session) == (0, 0)

@@ -8,6 +8,7 @@ import mmap
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -126,10 +127,15 @@ KINDS = (
 
 
 class LiveObjects:
-    """The live objects of a library, by kind, each with its owner; an owned object ends with its owner."""
+    """The live objects of a library, by kind, each with its owner; an owned object ends with its owner.
+
+    An object that several calls returned ends with the last of as many calls that end it: a library may have one
+    context for all (AMB-RT-71).
+    """
 
     def __init__(self) -> None:
         self._owners: dict[str, dict[int, int]] = {kind.name: {} for kind in KINDS}
+        self._uses: Counter[tuple[str, int]] = Counter()
 
     def notes(self) -> Iterator[tuple[str, Note]]:
         """Yield the methods that create or end an object, each with the note to be made of its successes."""
@@ -140,13 +146,18 @@ class LiveObjects:
     def _made(self, kind: Kind, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         if handle := result[kind.name]:
             self._owners[kind.name][handle] = arguments.get(kind.owner, 0)
+            self._uses[kind.name, handle] += 1
 
     def _ended(self, kind: Kind, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        self._forget(kind, arguments[kind.name])
+        handle = arguments[kind.name]
+        self._uses[kind.name, handle] -= 1
+        if self._uses[kind.name, handle] <= 0:
+            self._forget(kind, handle)
 
     def _forget(self, kind: Kind, handle: int) -> None:
         """Forget an object and all that it owns, or may own."""
         self._owners[kind.name].pop(handle, None)
+        del self._uses[kind.name, handle]
         for part in KINDS:
             if part.owner == kind.name:
                 for child in [child for child, owner in self._owners[part.name].items() if owner in (handle, 0)]:
@@ -156,6 +167,7 @@ class LiveObjects:
         """Forget all objects."""
         for owners in self._owners.values():
             owners.clear()
+        self._uses.clear()
 
     def end(self, methods: Mapping[str, Method]) -> None:
         """End all objects by these methods of the library.
@@ -167,8 +179,11 @@ class LiveObjects:
         for kind in KINDS:
             for handle, owner in reversed(list(self._owners[kind.name].items())):
                 arguments = {"mesh": owner} if kind.ended_by == "tessFree" else {}
-                refusal = _ask(methods, kind.ended_by, **arguments, **{kind.name: handle})
-                if refusal is not None:
+                asked = (
+                    _ask(methods, kind.ended_by, **arguments, **{kind.name: handle})
+                    for _ in range(self._uses[kind.name, handle])
+                )
+                if refusal := next(filter(None, asked), None):
                     raise Refusal(refusal.outcome.code, "call", f"{kind.ended_by}, to clean up: {refusal}")
         self.forget()
 
