@@ -102,7 +102,6 @@ def test_what_is_found_is_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         session.close()
     path = tmp_path / "declared.toml"
     path.write_text(as_toml("numpy", rows), encoding="utf-8")
-    assert "# sum of fp32, by the number of terms: fold for 9" in path.read_text(encoding="utf-8")
     declarations = Declarations(path)
     answer = declarations.answer(operation="sum", dtype="fp32", shapes=[[9, 4]], attributes={"axis": -2})
     assert (answer["tree"], answer["arithmetic"]["accumulator"]) == ("fold", "fp32")

@@ -290,26 +290,10 @@ def as_toml(implementation: str, rows: Sequence[ShapeOrder]) -> str:
     entries: dict[str, list[ShapeOrder]] = {}
     for row in rows:
         entries.setdefault(json.dumps(row.facts, sort_keys=True), []).append(row)
-    last_title = ""
     for same in entries.values():
-        subject = same[0].subject
-        if (title := f"{subject.operation} of {subject.dtype}") != last_title:
-            last_title = title
-            lines += [f"# {title}, by the number of terms: {sentence}" for sentence in _conditions(rows, subject)]
         lines += ["[[order]]", *(f"{name} = {_value(value)}" for name, value in same[0].facts.items())]
         lines += [f"shapes = {json.dumps([row.subject.shapes for row in same])}", ""]
     return "\n".join(lines)
-
-
-def _conditions(rows: Sequence[ShapeOrder], subject: Subject) -> Iterator[str]:
-    """Yield the orders of one operation and dtype by the number of terms: a library may switch between them."""
-    own = [row for row in rows if (row.subject.operation, row.subject.dtype) == (subject.operation, subject.dtype)]
-    names = {(row.subject.terms, pattern(row.tree)) for row in own if row.subject.terms > 2}
-    named = sorted({(terms, name if len(name) <= 60 else f"{name[:57]}...") for terms, name in names})
-    by_terms = {terms: " or ".join(name for _, name in same) for terms, same in groupby(named, lambda pair: pair[0])}
-    for name, run in groupby(by_terms.items(), lambda entry: entry[1]):
-        counts = [terms for terms, _ in run]
-        yield f"{name} for {counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{name} for {counts[0]}"
 
 
 def _value(value: Any) -> str:
