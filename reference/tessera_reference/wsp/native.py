@@ -24,19 +24,7 @@ from .errors import DeviceNeeded, WspFailure
 from .forms import MOST, U64
 from .kernels import Kernel
 from .machine import RESOURCE_OF
-from .package import (
-    BODIES,
-    MOST_STEPS,
-    CallSite,
-    Channel,
-    Inputs,
-    Package,
-    Process,
-    Tensor,
-    checked,
-    least_of,
-    settings,
-)
+from .package import BODIES, MOST_STEPS, Channel, Inputs, Package, Process, Tensor, checked, least_of, settings
 from .run import RUNS, Run
 from .statements import Body, Statement
 
@@ -88,7 +76,7 @@ def table(kind: str, name: str, rows: Iterable[C]) -> dict[str, object]:
 
 
 def initial(value: object) -> C:
-    """The initializer of a value: a number of 64 bits, a text, a list of numbers, an expression or a call."""
+    """The initializer of a value: a number of 64 bits, a text, a list of numbers or an expression."""
     match value:
         case C():
             return value
@@ -98,10 +86,6 @@ def initial(value: object) -> C:
             return C(f'"{value}"')
         case tuple() | list():
             return structure(count=len(value), items=C(f"(const uint32_t[]){row(value)}") if value else None)
-        case CallSite():
-            members = {field.name: getattr(value, field.name) for field in fields(value)}
-            scalars = table("const Expression *const", "scalars", map(initial, members.pop("scalars")))
-            return C(f"&(const Site){structure(**members, **scalars)}")
         case statements.Leaf("input", name):
             stated = structure(op=C(f"INPUT_{name.upper()}"))
         case statements.Leaf(kind, content):
@@ -185,7 +169,9 @@ def _statement(package: Package, stated: Statement, path: str) -> list[C]:
     members = {field.name: getattr(stated, field.name) for field in fields(stated)}
     bodies = [_body(package, members.pop(name), f"{path}/{name}") for name in BODIES if name in members]
     if isinstance(stated, statements.RunKernel | statements.Task):
-        members = {"site": package.site(stated), "key": members.get("key")}
+        site = package.site(stated)
+        members = {"key": members.get("key")} | {field.name: getattr(site, field.name) for field in fields(site)}
+        members |= table("const Expression *const", "scalars", map(initial, members.pop("scalars")))
     kind = stated.op.upper()
     match stated, bodies:
         case statements.Cond(), [then, otherwise]:

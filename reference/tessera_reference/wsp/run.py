@@ -8,7 +8,7 @@ or its time must pass. Idle workers, by index, start the first task that is read
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import heappop
 from typing import Any, TypeAlias, Unpack
@@ -20,15 +20,7 @@ from . import statements
 from .deadlock import AMPLE, explained
 from .errors import RunError
 from .forms import U64
-from .machine import (
-    CLOSED,
-    KERNEL_ENDS,
-    PROCESS,
-    PROCESS_GOES_ON,
-    Machine,
-    ProcessState,
-    TaskState,
-)
+from .machine import CLOSED, KERNEL_ENDS, PROCESS, PROCESS_GOES_ON, Machine, ProcessState, TaskState
 from .package import CallSite, Inputs, Package
 from .statements import Body, Expression
 
@@ -275,21 +267,15 @@ class Run(Processes):
 
     def _scheduled(self) -> Iterator[int]:
         """Handle instant after instant, until no event is due later; yield the time of the next one before it."""
-        while self.outcome == "running":
-            self._attempt(self._instant)
-            self._instants += 1
-            if self.outcome == "running" and self.agenda:
+        try:
+            self._instant()
+            while self.agenda:
                 time = self.agenda[0][0]
                 yield time
                 self.now = time
-            elif self.outcome == "running":
-                done = not self.tasks and all(process.done for process in self.processes)
-                self.outcome = "completed" if done else "deadlock"
-
-    def _attempt(self, action: Callable[[], None]) -> None:
-        """Do something that may end the run."""
-        try:
-            action()
+                self._instant()
+            done = not self.tasks and all(process.done for process in self.processes)
+            self.outcome = "completed" if done else "deadlock"
         except RunError as error:
             self.outcome, self.error = "error", error
         except Spinning:
@@ -304,6 +290,7 @@ class Run(Processes):
             self._expand()
             self.start_tasks()
             moves = self.is_due() or any(process.runnable for process in self.processes)
+        self._instants += 1
 
     def _expand(self) -> None:
         """Each process that can go on does, in the order of their indices."""
@@ -333,12 +320,12 @@ class Run(Processes):
 #
 # Phase 2: the host runtime launches the AICPU, which expands the processes step by step into bounded buffers and
 # gives kernels to the cores; channels, windows and pools hold it back as on cpu_sim. Phase 1: the host runs the
-# processes to their end, which makes the whole task graph, and launches the AICPU then; nothing holds the host back,
-# and the sizes of window and pools are recorded alone.
+# processes to their end, which makes the whole task graph before a task starts: the sizes of window and pools, which
+# are recorded alone, hold nothing back, so that this takes the part of the first instant before kernels.
 
 
 class DeviceRun(Run):
-    """A `Run` by processes of the virtual-time engine: the host, the AICPU, and an AICore for each worker.
+    """A `Run` by processes of the virtual-time engine, which the host launches: AICPU, and an AICore for each worker.
 
     A kernel ends when its core reports it. A seed decides in which order the processes of the engine go on, which
     changes no result.
@@ -362,19 +349,13 @@ class DeviceRun(Run):
     def _execute(self, instants: int | None) -> None:
         engine = self.engine
         if self.outcome == "running" and not self._instants:
-            engine.spawn("host", self._host())
+            for work in self._work:
+                engine.spawn(work.name, self._core(work))
+            engine.spawn("AICPU", self._aicpu())
         with np.errstate(all="ignore"):
             engine.run(until=lambda: self.outcome != "running" or self._instants == instants)
         if self.outcome != "running":
             engine.close()
-
-    async def _host(self) -> None:
-        """The host runtime: in phase 1 it builds the graph of tasks; then it launches cores and AICPU."""
-        if self.package.phase == 1:
-            self._attempt(self._expand)
-        for work in self._work:
-            self.engine.spawn(work.name, self._core(work))
-        self.engine.spawn("AICPU", self._aicpu())
 
     async def _aicpu(self) -> None:
         """Handle instants; at each, the cores report the kernels that end before all else happens."""

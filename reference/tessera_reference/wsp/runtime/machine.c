@@ -193,8 +193,8 @@ static u64 wsp_await_found(Machine *m, Entry waiter) {
 
 /* A task is issued. */
 static void wsp_map_add(Machine *m, Task *task) {
-    for EACH_OF(read, task->site->reads) wsp_add_pointer(&m->tensors[*read].readers, task);
-    for EACH_OF(written, task->site->writes) {
+    for EACH_OF(read, task->statement->reads) wsp_add_pointer(&m->tensors[*read].readers, task);
+    for EACH_OF(written, task->statement->writes) {
         m->tensors[*written].readers.count = 0;
         m->tensors[*written].writer = task;
     }
@@ -202,12 +202,12 @@ static void wsp_map_add(Machine *m, Task *task) {
 
 /* A task is complete. */
 static void wsp_map_remove(Machine *m, Task *task) {
-    for EACH_OF(read, task->site->reads) {
+    for EACH_OF(read, task->statement->reads) {
         Vector *readers = &m->tensors[*read].readers;
         for EACH_IN(Task *, reader, *readers)
             if (*reader == task) *reader = ((Task **)readers->items)[--readers->count];
     }
-    for EACH_OF(written, task->site->writes)
+    for EACH_OF(written, task->statement->writes)
         if (m->tensors[*written].writer == task) m->tensors[*written].writer = NULL;
 }
 
@@ -332,7 +332,7 @@ static void wsp_freed(Machine *m) {
 
 /* The life of a task: issued, ready, started, its kernel ended, its signals sent, complete. */
 
-static void wsp_apply(Machine *m, const Site *site, const u64 *scalars);
+static void wsp_apply(Machine *m, const Statement *s, const u64 *scalars);
 static u64 wsp_worker(Machine *m, u64 task, u64 key);
 static void wsp_signal(Machine *m, Task *task);
 
@@ -357,12 +357,12 @@ static void wsp_one_less(Machine *m, Entry waiter) {
 }
 
 /* Issue a task whose key and scalars are the operands of the process; else the reason why it cannot be issued. */
-static int wsp_issue(Machine *m, Process *p, const Site *site) {
+static int wsp_issue(Machine *m, Process *p, const Statement *s) {
     u64 number = m->assignments.count;
-    wsp_find_dependencies(m, site->reads, site->writes);
+    wsp_find_dependencies(m, s->reads, s->writes);
     uint32_t index = (uint32_t)wsp_worker(m, number, p->operands[0]);
     Worker *worker = &m->workers[index];
-    u64 nodes = m->found.count, needs[READY_QUEUE] = {1, site->writes.count, nodes, site->heap};
+    u64 nodes = m->found.count, needs[READY_QUEUE] = {1, s->writes.count, nodes, s->heap};
     int reason = wsp_shortage(m, needs, worker);
     if (reason != NOT_WAITING) return reason;
     wsp_charge(m, needs, worker);
@@ -370,21 +370,21 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     size_t depth = p->scopes.count;
     Task *task = new_task(m);
     *task = (Task){
-        .before = m->tasks.before, .after = &m->tasks, .number = number, .site = site,
-        .statement = p->at->path, .process = p, .worker = worker,
+        .before = m->tasks.before, .after = &m->tasks, .number = number, .statement = s,
+        .process = p, .worker = worker,
         .scope_serial = depth > 0 ? ((Scope *)p->scopes.items)[depth - 1].serial : 0,
-        .missing = nodes + site->waits.count + 1, .waiting = {.reason = NOT_WAITING},
+        .missing = nodes + s->waits.count + 1, .waiting = {.reason = NOT_WAITING},
         .dependents = task->dependents, .scalars = task->scalars,
     };
     task->before->after = m->tasks.before = task;
     memcpy(task->holds, needs, sizeof needs);
-    memcpy(task->scalars, p->operands + 1, site->scalars_count * sizeof(u64));
+    memcpy(task->scalars, p->operands + 1, s->scalars_count * sizeof(u64));
     *(uint32_t *)wsp_add(&m->assignments, sizeof index) = index;
     wsp_await_found(m, of_task(task));
     wsp_map_add(m, task);
-    for EACH_OF(signal, site->signals) m->channels[*signal].producers++;
-    wsp_observe(m, "task", site->kernel, index, site->cycles);
-    for EACH_OF(wait, site->waits) {
+    for EACH_OF(signal, s->signals) m->channels[*signal].producers++;
+    wsp_observe(m, "task", s->kernel, index, s->cycles);
+    for EACH_OF(wait, s->waits) {
         Token token = wsp_channel_take(m, &m->channels[*wait], of_task(task));
         if (token.what != NOTHING) wsp_deliver(m, of_task(task), token);
     }
@@ -403,7 +403,7 @@ static void wsp_start_tasks(Machine *m) {
         worker->places--;
         task->time_started = m->now;
         started = true;
-        wsp_after(m, task->site->cycles, KERNEL_ENDS, task->number, task);
+        wsp_after(m, task->statement->cycles, KERNEL_ENDS, task->number, task);
     }
     if (started) wsp_freed(m);
 }
@@ -440,7 +440,7 @@ static void wsp_complete(Machine *m, Task *task) {
     task->dependents.count = 0;
     free_held(m, task);
     wsp_add_pointer(&m->free_tasks, task);
-    for EACH_OF(signal, task->site->signals) wsp_producer_closes(m, &m->channels[*signal]);
+    for EACH_OF(signal, task->statement->signals) wsp_producer_closes(m, &m->channels[*signal]);
 }
 
 /* The process closes a channel, once its tasks that signal it are complete. */
@@ -460,7 +460,7 @@ static void wsp_deliver(Machine *m, Entry taker, Token token) {
     Task *task = taker.subject;
     if (token.what == CLOSED) {
         m->failure.process = task->process->name;
-        m->failure.statement = task->statement;
+        m->failure.statement = task->statement->path;
         wsp_fail(m, "RECEIVE_AFTER_CLOSE", "task %" PRIu64 " waits for a token of a channel that is closed and empty",
                  task->number);
     }
@@ -481,9 +481,9 @@ static void wsp_release(Machine *m, Entry sender) {
 
 /* A complete kernel sends what is left of its signals; the task is complete after the last. */
 static void wsp_signal(Machine *m, Task *task) {
-    const Site *site = task->site;
-    while (task->sent < site->signals.count) {
-        Channel *c = &m->channels[site->signals.items[task->sent]];
+    const Statement *s = task->statement;
+    while (task->sent < s->signals.count) {
+        Channel *c = &m->channels[s->signals.items[task->sent]];
         if (!wsp_channel_send(m, c, of_task(task), task->number)) {
             wsp_wait(m, &task->waiting, CHANNEL_FULL_WAIT, c->name);
             return;

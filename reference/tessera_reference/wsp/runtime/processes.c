@@ -94,8 +94,8 @@ static u64 element_bits(const Tensor *t, u64 value) {
 /* An operand: the elements of a tensor, or else one value as the bits of an element. */
 typedef struct { const Tensor *tensor; u64 bits; } Source;
 
-static Source source(Machine *m, const Site *site, const u64 *scalars, const Operand *operand, const Tensor *like) {
-    if (operand->kind == OF_TENSOR) return (Source){&m->tensors[site->tensors.items[operand->value]], 0};
+static Source source(Machine *m, const Statement *s, const u64 *scalars, const Operand *operand, const Tensor *like) {
+    if (operand->kind == OF_TENSOR) return (Source){&m->tensors[s->tensors.items[operand->value]], 0};
     return (Source){NULL, element_bits(like, operand->kind == OF_SCALAR ? scalars[operand->value] : operand->value)};
 }
 
@@ -123,10 +123,10 @@ static u64 sum(const Tensor *d, const Tensor *terms) {
     return is_float(d) ? bits_of_number(d, number_of(d, total)) : total;
 }
 
-static void apply(Machine *m, const Site *site, const u64 *scalars, const Instruction *instruction) {
-    const Tensor *d = &m->tensors[site->tensors.items[instruction->destination]];
-    Source a = source(m, site, scalars, &instruction->operands[0], d);
-    Source b = source(m, site, scalars, &instruction->operands[1], d);
+static void apply(Machine *m, const Statement *s, const u64 *scalars, const Instruction *instruction) {
+    const Tensor *d = &m->tensors[s->tensors.items[instruction->destination]];
+    Source a = source(m, s, scalars, &instruction->operands[0], d);
+    Source b = source(m, s, scalars, &instruction->operands[1], d);
     if (instruction->op == KERNEL_SUM) {
         set_bits(d, 0, sum(d, a.tensor));
         return;
@@ -140,11 +140,11 @@ static void apply(Machine *m, const Site *site, const u64 *scalars, const Instru
 }
 
 /* Execute the instructions of a kernel on its tensors, and count it. */
-static void wsp_apply(Machine *m, const Site *site, const u64 *scalars) {
-    Kernel *kernel = &m->kernels[site->kernel];
-    for EACH(each, kernel->instructions_count) apply(m, site, scalars, &kernel->instructions[each]);
+static void wsp_apply(Machine *m, const Statement *s, const u64 *scalars) {
+    Kernel *kernel = &m->kernels[s->kernel];
+    for EACH(each, kernel->instructions_count) apply(m, s, scalars, &kernel->instructions[each]);
     kernel->runs++;
-    kernel->cycles += site->cycles;
+    kernel->cycles += s->cycles;
 }
 
 /* An element as u64: integers extend in two's complement, floats must be whole. */
@@ -183,22 +183,21 @@ static int take(Machine *m, Process *p, const Statement *s) {
     return p->taken.what;
 }
 
-static void evaluate(Machine *m, Process *p, const Site *site) {
-    for EACH(scalar, site->scalars_count) p->operands[1 + scalar] = wsp_value(m, site->scalars[scalar]);
+static void evaluate(Machine *m, Process *p, const Statement *s) {
+    for EACH(scalar, s->scalars_count) p->operands[1 + scalar] = wsp_value(m, s->scalars[scalar]);
 }
 
 /* Issue a task, when all that it needs is free; its operands are those of the first attempt. */
 static bool task(Machine *m, Process *p, const Statement *s) {
-    const Site *site = s->site;
     if (p->phase == 0) {
-        for EACH_OF(signal, site->signals)
+        for EACH_OF(signal, s->signals)
             if (p->closed[*signal])
                 wsp_fail(m, "SEND_AFTER_CLOSE", "a task of %s signals a channel that it has closed", p->name);
         p->operands[0] = s->key == NULL ? 0 : wsp_value(m, s->key);
-        evaluate(m, p, site);
+        evaluate(m, p, s);
         p->phase = 1;
     }
-    int reason = wsp_issue(m, p, site);
+    int reason = wsp_issue(m, p, s);
     if (reason != NOT_WAITING) {
         wsp_stall(m, p, reason);
         return false;
@@ -242,19 +241,18 @@ static bool load(Machine *m, Process *p, const Statement *s) {
 
 /* Execute a kernel in the time of the process; it changes its tensors at its end. */
 static bool run_kernel(Machine *m, Process *p, const Statement *s) {
-    const Site *site = s->site;
     u64 process = (u64)(p - m->processes);
     if (p->phase == 0) {
-        evaluate(m, p, site);
+        evaluate(m, p, s);
         p->phase = 1;
-        if (!await_tensors(m, p, site->reads, site->writes)) return false;
+        if (!await_tensors(m, p, s->reads, s->writes)) return false;
     }
-    if (p->phase++ == 1 && site->cycles > 0) {
-        wsp_after(m, site->cycles, PROCESS_GOES_ON, process, p);
+    if (p->phase++ == 1 && s->cycles > 0) {
+        wsp_after(m, s->cycles, PROCESS_GOES_ON, process, p);
         return false;
     }
-    wsp_apply(m, site, p->operands + 1);
-    wsp_observe(m, "kernel", process, site->kernel, site->cycles);
+    wsp_apply(m, s, p->operands + 1);
+    wsp_observe(m, "kernel", process, s->kernel, s->cycles);
     return true;
 }
 

@@ -89,17 +89,9 @@ typedef struct { int kind; u64 value; } Operand;
 typedef struct { int op; uint32_t destination; Operand operands[2]; } Instruction;
 typedef struct { const char *name; TABLE(const Instruction, instructions); u64 runs, cycles; } Kernel;
 
-/* A call of a kernel at a `run` or `task` statement. */
-typedef struct {
-    uint32_t kernel;
-    u64 cycles, heap;
-    TABLE(const Expression *const, scalars);
-    List tensors, reads, writes, waits, signals;
-} Site;
-
-/* A statement of a process: its kind, its path, and its members as `statements.py` names them. The statements of a body
- * follow theirs: the turns of a repeat are a statement of their own before it, after the body of these or of a consume a JUMP
- * leads back, and after that of a scope stands END_SCOPE. */
+/* A statement of a process: its kind, its path, its members as `statements.py` names them, and of `run` and `task` those of
+ * a `CallSite`. The statements of a body follow theirs: the turns of a repeat are a statement of their own before it, after
+ * the body of these or of a consume a JUMP leads back, and after that of a scope stands END_SCOPE. */
 typedef enum {
     RUN, TASK, SEND, RECEIVE, CONSUME, CLOSE, SCOPE, COND, REPEAT, LOAD, WAIT, TURN, END_SCOPE, JUMP, END
 } StatementKind;
@@ -107,10 +99,12 @@ typedef struct {
     StatementKind kind;
     const char *path;
     ptrdiff_t jump; /* to the statement after the body, or as JUMP says */
-    const Site *site;
     const Expression *key, *value, *when, *count, *element;
     uint32_t channel, into, slot, tensor, index; /* the index may be NONE */
-    u64 turn, turns;
+    uint32_t kernel;
+    u64 cycles, heap, turn, turns;
+    TABLE(const Expression *const, scalars);
+    List tensors, reads, writes, waits, signals;
 } Statement;
 
 #define NONE UINT32_MAX
@@ -141,8 +135,7 @@ typedef struct {
 struct Task {
     Task *before, *after; /* in flight, by number */
     u64 number, mark;     /* of the last search that found it */
-    const Site *site;
-    const char *statement;
+    const Statement *statement;
     Process *process;
     Worker *worker;
     u64 scope_serial, holds[READY_QUEUE], missing, time_started;

@@ -44,13 +44,13 @@ static void print_channel(const Channel *c) {
 static void print_task(const Machine *m, const Task *task) {
     u64 holds[RESOURCES] = {[READY_QUEUE] = task->worker->task != task};
     memcpy(holds, task->holds, sizeof task->holds);
-    wsp_print("{'task':#,'process':'$','statement':'$','worker':#", task->number, task->process->name, task->statement,
+    wsp_print("{'task':#,'process':'$','statement':'$','worker':#", task->number, task->process->name, task->statement->path,
               (u64)(task->worker - m->workers));
     print_waiting(&task->waiting);
     wsp_print("'holds':{");
     print_resources(holds, RESOURCES);
     wsp_print("'signals':[");
-    for EACH_OF(signal, task->site->signals) wsp_print("'$'", m->channels[*signal].name);
+    for EACH_OF(signal, task->statement->signals) wsp_print("'$'", m->channels[*signal].name);
     wsp_print("],'dependents':[");
     for EACH_IN(Entry, waiter, task->dependents)
         if (waiter->kind == OF_PROCESS)
@@ -126,7 +126,7 @@ static void happen(Machine *m, Entry event) {
     Task *task = event.subject;
     switch (event.kind) {
     case KERNEL_ENDS:
-        wsp_apply(m, task->site, task->scalars);
+        wsp_apply(m, task->statement, task->scalars);
         wsp_signal(m, task);
         break;
     case TOKEN_SEEN: wsp_token_seen(m, event.subject); break;
