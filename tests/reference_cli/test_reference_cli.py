@@ -257,6 +257,22 @@ def test_the_trace_shows_every_turn_of_a_loop(capsys: pytest.CaptureFixture[str]
     assert len({line.split()[-1] for line in added}) == 3, "sums of 0, 1 and 3 have digests of their own"
 
 
+EXPECTED = [
+    ([11, 22], 0, "r0@1: the bits of mine.npy are those of the reference\n"),
+    ([11, 23], 1, "r0@1[1]: mine.npy has 23.0 (41b80000), expected 22.0 (41b00000); 1 of 2 elements differ\n"),
+    ([11], 2, ""),
+]
+
+
+@pytest.mark.parametrize(("numbers", "code", "said"), EXPECTED)
+def test_results_of_another_are_compared_and_values_written(capsys, numbers, code, said) -> None:
+    np.save("mine.npy", np.float32(numbers))
+    given = ["--input", "X@0=a.npy", "--input", "X@1=b.npy", "--expect", "r0@1=mine.npy", "--values", "values"]
+    assert main(["run", "p.tsr", "--function", "total", *given]) == code
+    assert capsys.readouterr().out == said
+    assert [np.load(path).tolist() for path in sorted(Path("values").glob("*@1.npy"))] == [[11, 22]]
+
+
 def test_explain_names_operations_effects_and_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "p.tsr"]) == 0
     out = capsys.readouterr().out

@@ -17,7 +17,7 @@ import numpy as np
 from ..ir.diagnostics import Diagnostic, render
 from ..ir.operation import Function, Module
 from ..ir.targets import DEFAULT, TARGETS, Target, UnknownTarget, target_of
-from ..ir.types import Numeric, Scalar, Tensor
+from ..ir.types import Numeric, Scalar, Tensor, Type
 from ..language import CompiledModule, compile_source, decode
 from ..levels.execution import LEVELS, Level, Options, for_shapes
 from ..numerics.array import Array
@@ -56,46 +56,55 @@ class Assignment:
         return self.name if self.rank is None else f"{self.name}@{self.rank}"
 
 
-def load(name: str, path: str, bits: bool, function: Function) -> Array:
-    """Return an input file as an array of its parameter's dtype."""
-    try:
-        with open(path, "rb") as file:  # numpy leaves open a file that it takes for an archive by mistake
-            values = np.load(file, allow_pickle=False)
-    except OSError as error:
-        raise BadInput(f"input {name}: {path}: {error.strerror or error}") from error
-    except MemoryError as error:
-        raise BadInput(f"input {name}: {path} does not fit into memory") from error
-    except Exception as error:  # numpy's exception depends on the fault: from zipfile, tokenize or numpy
-        raise BadInput(f"input {name}: {path} is no .npy file of numbers") from error
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufc":
-        raise BadInput(f"input {name}: {path} is no .npy file of numbers")
+def load_input(assignment: Assignment, function: Function) -> Array:
+    """Return an input file as an array of its parameter's dtype. Raises `BadInput`."""
+    name = assignment.name
     parameter = next((parameter for parameter in function.parameters if parameter.name == name), None)
     if parameter is None:
         names = ", ".join(parameter.name for parameter in function.parameters)
         raise BadInput(f"input {name} is not a parameter; {function.name} takes {names or 'none'}")
-    if not isinstance(parameter.type, Tensor | Scalar):
-        raise BadInput(f"input {name}: no file holds a {parameter.type}")
-    return (_from_codes if bits else _from_values)(name, values, parameter.type)
+    return load(f"input {name}", assignment, parameter.type)
 
 
-def _from_codes(name: str, values: np.ndarray[Any, Any], expected: Numeric) -> Array:
+def load(subject: str, assignment: Assignment, expected: Type) -> Array:
+    """Return a file as an array of the dtype of a type. Raises `BadInput`, which names the subject."""
+    path = assignment.path
+    try:
+        with open(path, "rb") as file:  # numpy leaves open a file that it takes for an archive by mistake
+            values = np.load(file, allow_pickle=False)
+    except OSError as error:
+        raise BadInput(f"{subject}: {path}: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise BadInput(f"{subject}: {path} does not fit into memory") from error
+    except Exception as error:  # numpy's exception depends on the fault: from zipfile, tokenize or numpy
+        raise BadInput(f"{subject}: {path} is no .npy file of numbers") from error
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufc":
+        raise BadInput(f"{subject}: {path} is no .npy file of numbers")
+    if not isinstance(expected, Tensor | Scalar):
+        raise BadInput(f"{subject}: no file holds a {expected}")
+    if assignment.bits:
+        return _from_codes(subject, values, expected)
+    return _from_values(subject, assignment.name, values, expected)
+
+
+def _from_codes(subject: str, values: np.ndarray[Any, Any], expected: Numeric) -> Array:
     dtype = expected.dtype
     if values.dtype.kind != "u" or values.dtype.itemsize != dtype.storage_bytes:
         expected_codes = f"codes of {expected} as uint{8 * dtype.storage_bytes}"
-        raise BadInput(f"input {name}: expected {expected_codes}, the file holds {_held(values)}")
+        raise BadInput(f"{subject}: expected {expected_codes}, the file holds {_held(values)}")
     little = values.astype(values.dtype.newbyteorder("<"))
     return Array.from_bits(dtype, values.shape, np.ascontiguousarray(little).tobytes())
 
 
-def _from_values(name: str, values: np.ndarray[Any, Any], expected: Numeric) -> Array:
+def _from_values(subject: str, name: str, values: np.ndarray[Any, Any], expected: Numeric) -> Array:
     kinds = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
     if kinds[values.dtype.kind] != expected.dtype.kind:
-        raise BadInput(f"input {name}: expected {expected}, the file holds {_held(values)}")
+        raise BadInput(f"{subject}: expected {expected}, the file holds {_held(values)}")
     try:
         return Array.checked(expected.dtype, values)
     except NumericsFailure as failure:
         remedy = f"round it first, or give codes with {name}:bits="
-        raise BadInput(f"input {name}: {failure}, and the file holds {_held(values)}; {remedy}") from failure
+        raise BadInput(f"{subject}: {failure}, and the file holds {_held(values)}; {remedy}") from failure
 
 
 def _held(values: np.ndarray[Any, Any]) -> str:

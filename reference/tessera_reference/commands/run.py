@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from pathlib import Path
 from typing import Any
 
-from ..graph.execution import RankObserver, mesh_in_force
-from ..graph.interpreter import Observer, describe
+import numpy as np
+
+from ..graph.execution import mesh_in_force
+from ..graph.interpreter import describe
 from ..ir.operation import Function, Instruction, Module
-from ..ir.types import Tensor, dtype_of
-from ..levels.comparison import compare_levels
+from ..ir.types import Scalar, Tensor, dtype_of
+from ..levels.comparison import code, compare_levels, differing
 from ..levels.execution import EXECUTIONS, LEVELS, execute_at, execute_on_mesh_at
 from ..numerics.array import Array
 from ..numerics.environment import check_environment
@@ -23,6 +28,7 @@ from .program import (
     compile_file,
     file_command,
     load,
+    load_input,
     lowering_of,
     save,
     selected,
@@ -33,8 +39,8 @@ files:
   Inputs and outputs are .npy files. An input's numbers must be values of the parameter's dtype: fp8 and bf16, which
   numpy lacks, are given as any float array that they represent exactly, and are written as float32. NAME:bits=FILE
   reads or writes storage codes instead, as unsigned integers of the dtype's width.
-  With one result, --output may call it anything; several are called r0, r1, ... in order, those of a kernel by the
-  names of its tensor parameters.
+  With one result, --output and --expect may call it anything; several are called r0, r1, ... in order, those of a
+  kernel by the names of its tensor parameters. --expect compares bits; any NaN is like any other.
   On a mesh, NAME@RANK=FILE is the input or output of one rank, counted row-major; an input without a rank is that of
   all others, an output without one is rank 0's.
   FILE may be - for a program on standard input.
@@ -50,6 +56,13 @@ def register_run(subparsers: Any) -> None:
     parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="one parameter's value")
     parser.add_argument("--output", action="append", default=[], metavar="NAME=FILE.npy", help="where a result goes")
     parser.add_argument(
+        "--expect",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.npy",
+        help="another implementation's result: print the first element that differs, and end with 1",
+    )
+    parser.add_argument(
         "--level",
         choices=("strict", "deterministic", "fast"),
         default="strict",
@@ -64,6 +77,11 @@ def register_run(subparsers: Any) -> None:
         action="store_true",
         help="print each operation as it is executed, with a digest of its bits; at schedule what is done to each tile",
     )
+    parser.add_argument(
+        "--values",
+        metavar="DIR",
+        help="write the value of each operation to DIR/N-NAME.npy, numbered as executed; on a mesh to N-NAME@RANK.npy",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -71,31 +89,54 @@ def run(options: argparse.Namespace) -> int:
     check_environment()
     how = lowering_of(options)
     module, function = selected(compile_file(options).modules, options.function)
-    outputs = [Assignment.read(text) for text in options.output]
+    outputs, expected = ([Assignment.read(text) for text in texts] for texts in (options.output, options.expect))
     assignments = [Assignment.read(text) for text in options.input]
     names = _result_names(function)
-    _check_outputs(outputs, function, names)
+    for results_named in (outputs, expected):
+        _check_outputs(results_named, function, names)
     _check_inputs(assignments)
-    arrays = {argument: load(argument.name, argument.path, argument.bits, function) for argument in assignments}
-    observer, events = (trace, trace_event) if options.trace else (None, None)
-    if any(argument.rank is not None for argument in (*assignments, *outputs)):
-        inputs, every = _inputs_by_rank(module, function, arrays), observer and _of_every_rank(observer)
-        results = execute_on_mesh_at(options.at, module, function.name, inputs, *how, observer=every)
+    arrays = {argument: load_input(argument, function) for argument in assignments}
+    observe, events = _observer(options), trace_event if options.trace else None
+    if any(argument.rank is not None for argument in (*assignments, *outputs, *expected)):
+        inputs = _inputs_by_rank(module, function, arrays)
+        results = execute_on_mesh_at(options.at, module, function.name, inputs, *how, observer=observe)
     else:
-        shared = {assignment.name: array for assignment, array in arrays.items()}
-        results = (execute_at(options.at, module, function.name, shared, *how, observer, events),)
-    for argument in outputs:
-        if (argument.rank or 0) >= len(results):
-            raise BadInput(f"output {argument.subject}: there are ranks 0 to {len(results) - 1}")
-        save(
-            results[argument.rank or 0][0 if len(names) == 1 else names.index(argument.name)],
-            argument.path,
-            argument.bits,
+        shared, alone = (
+            {assignment.name: array for assignment, array in arrays.items()},
+            observe and partial(observe, None),
         )
-    if not outputs:
+        results = (execute_at(options.at, module, function.name, shared, *how, alone, events),)
+
+    def result(kind: str, argument: Assignment) -> Array:
+        if (argument.rank or 0) >= len(results):
+            raise BadInput(f"{kind} {argument.subject}: there are ranks 0 to {len(results) - 1}")
+        return results[argument.rank or 0][0 if len(names) == 1 else names.index(argument.name)]
+
+    for argument in outputs:
+        save(result("output", argument), argument.path, argument.bits)
+    if not (outputs or expected):
         for rank, of_rank in enumerate(results):
             _show(names, of_rank, f"@{rank}" * (len(results) > 1))
-    return 0
+    verdicts = [_compared(argument, result("expected", argument)) for argument in expected]
+    return 0 if all(verdicts) else 1
+
+
+def _compared(argument: Assignment, right: Array) -> bool:
+    """Print the first element of a file that has not the bits of a result, and return True if there is none."""
+    subject = f"expected {argument.subject}"
+    kind = Tensor(right.shape, right.dtype) if right.shape else Scalar(right.dtype)
+    actual = load(subject, argument, kind)
+    if actual.shape != right.shape:
+        raise BadInput(f"{subject}: {argument.path} has the shape {list(actual.shape)}, the result {list(right.shape)}")
+    places = differing(right, actual)
+    if not places:
+        print(f"{argument.subject}: the bits of {argument.path} are those of the reference")
+        return True
+    index = [int(number) for number in np.unravel_index(places[0], right.shape)] if right.shape else ""
+    found, wanted = (f"{array.values.reshape(-1)[places[0]]} ({code(array, places[0])})" for array in (actual, right))
+    extent = f"{len(places)} of {right.values.size} elements differ"
+    print(f"{argument.subject}{index}: {argument.path} has {found}, expected {wanted}; {extent}")
+    return False
 
 
 def _inputs_by_rank(module: Module, function: Function, arrays: Mapping[Assignment, Array]) -> list[dict[str, Array]]:
@@ -109,10 +150,6 @@ def _inputs_by_rank(module: Module, function: Function, arrays: Mapping[Assignme
         shared | {assignment.name: array for assignment, array in arrays.items() if assignment.rank == rank}
         for rank in range(count)
     ]
-
-
-def _of_every_rank(observer: Observer) -> RankObserver:
-    return lambda rank, instruction, results: observer(instruction, results)
 
 
 def _show(names: Sequence[str], results: Sequence[Array], suffix: str) -> None:
@@ -145,7 +182,29 @@ def _check_outputs(outputs: Sequence[Assignment], function: Function, names: Seq
         raise BadInput(f"{function.name} returns one value, and several outputs are asked for")
 
 
-# The lines of `run --trace`: each executed operation, or each step on a tile.
+# The lines of `run --trace`, each executed operation, or each step on a tile, and the files of `run --values`.
+
+
+def _observer(options: argparse.Namespace) -> Callable[[int | None, Instruction, tuple[Array, ...]], None] | None:
+    """Return the observer of the operations that `run` traces or whose values it writes; None for neither."""
+    if not options.trace and options.values is None:
+        return None
+    numbers = count(1)
+    if options.values is not None:
+        try:
+            Path(options.values).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"--values {options.values}: {error.strerror}") from error
+
+    def observe(rank: int | None, instruction: Instruction, results: tuple[Array, ...]) -> None:
+        if options.trace:
+            trace(instruction, results)
+        number, suffix = next(numbers), "" if rank is None else f"@{rank}"
+        if options.values is not None:
+            for value, array in zip(instruction.results, results, strict=True):
+                save(array, str(Path(options.values, f"{number}-{value.name}{suffix}.npy")), bits=False)
+
+    return observe
 
 
 def trace(instruction: Instruction, results: tuple[Array, ...]) -> None:
@@ -193,7 +252,7 @@ def compare(options: argparse.Namespace) -> int:
     for assignment in assignments:
         if assignment.rank is not None:
             raise BadInput(f"input {assignment.subject}: every rank is given the same inputs")
-    arrays = {argument.name: load(argument.name, argument.path, argument.bits, function) for argument in assignments}
+    arrays = {argument.name: load_input(argument, function) for argument in assignments}
     levels = EXECUTIONS if options.native else LEVELS
     compared = compare_levels(module, function.name, arrays, target, schedule, levels)
     print(f"@{function.name}: {', '.join(compared.levels)} agree on {target.name}")

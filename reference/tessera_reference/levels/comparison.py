@@ -156,7 +156,7 @@ def _first(
         place = first_difference(reference, result)
         if place is not None:
             index = tuple(map(int, np.unravel_index(place, reference.shape))) if reference.shape else ()
-            codes = (_code(reference, place), _code(result, place))
+            codes = (code(reference, place), code(result, place))
             return replace(about, value=name, index=index, expected=codes[0], found=codes[1])
     return None
 
@@ -172,9 +172,23 @@ def first_difference(expected: Array, actual: Array) -> int | None:
     )
 
 
-def _code(array: Array, place: int) -> str:
+def differing(expected: Array, actual: Array) -> list[int]:
+    """Return the elements, in row-major order, whose codes differ in two arrays of one dtype and size.
+
+    Any NaN is like any other.
+    """
+    codes = [
+        np.frombuffer(array.to_bits(), np.uint8).reshape(-1, array.dtype.storage_bytes) for array in (expected, actual)
+    ]
+    alike = np.all(codes[0] == codes[1], axis=1)
+    if expected.dtype.kind in ("float", "complex"):
+        alike |= np.isnan(expected.values).reshape(-1) & np.isnan(actual.values).reshape(-1)
+    return [int(place) for place in np.flatnonzero(~alike)]
+
+
+def code(array: Array, place: int) -> str:
     """Return the storage code of an element, as the protocol writes it."""
     size, parts = array.dtype.storage_bytes, 2 if array.dtype.kind == "complex" else 1
-    code = array.to_bits()[place * size : (place + 1) * size]
-    words = [code[start : start + size // parts] for start in range(0, size, size // parts)]
+    bits = array.to_bits()[place * size : (place + 1) * size]
+    words = [bits[start : start + size // parts] for start in range(0, size, size // parts)]
     return "".join(word[::-1].hex() for word in words)
