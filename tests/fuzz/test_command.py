@@ -1,4 +1,4 @@
-"""The command: exit codes, findings reported, saved, reduced and repeated, shards, and features as they are claimed."""
+"""The command: exit codes, findings reported, saved, reduced and repeated, and features as they are claimed."""
 
 from __future__ import annotations
 
@@ -89,23 +89,10 @@ def test_what_cannot_be_asked_ends_with_2(options: tuple[str, ...], capsys: pyte
     assert capsys.readouterr().err.startswith("error: ")
 
 
-@pytest.mark.parametrize("shard", ["0/2", "3/2", "x"])
-def test_a_wrong_shard_is_refused(shard: str) -> None:
-    with pytest.raises(SystemExit) as stop:
-        fuzz("Fake", f"--shard={shard}")
-    assert stop.value.code == 2
-
-
-def test_shards_are_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    for shard, count in (("1/4", 6), ("2/4", 6), ("3/4", 6), ("4/4", 5)):
-        assert fuzz("Fake", "--count=23", f"--shard={shard}", "--only=legal") == 0
-        assert f"{count} trials" in capsys.readouterr().out
-
-
 def test_a_trial_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert fuzz("Fake", "--seed=5", "--show=7") == 0
+    assert fuzz("Fake", "--seed=5", "--trial=7", "--only=legal") == 0
     told = capsys.readouterr().out
-    trial, _ = Plan(5, range(0)).trial(7)
+    trial, _ = Plan(5, range(0), kinds=("legal",)).trial(7)
     assert trial.subject.source in told
 
 

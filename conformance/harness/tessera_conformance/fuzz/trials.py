@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from tessera_conformance.cases import parse_shard
 from tessera_conformance.check import first_difference
 from tessera_conformance.fuzz.mutations import break_program, mutate, tokens_of
 from tessera_conformance.fuzz.statements import FEATURES, Output, Subject, generate, vary
@@ -493,33 +492,25 @@ def configure_fuzz(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--impl", default="reference", metavar="IMPL", help=FORMS)
     parser.add_argument("--count", type=int, default=1000, metavar="N", help="trials (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
-    parser.add_argument(
-        "--shard", type=_shard, default=(1, 1), metavar="K/N", help="every N-th trial, from the K-th on"
-    )
     parser.add_argument("--only", action="append", choices=KINDS, help="this kind of trial; may be repeated")
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="write the program of every finding there")
-    parser.add_argument("--trial", type=int, metavar="I", help="make trial I alone")
-    parser.add_argument("--show", type=int, metavar="I", help="print trial I instead of running")
+    parser.add_argument("--trial", type=int, metavar="I", help="print trial I, and make it alone")
     parser.add_argument("--deadline", type=float, default=10.0, metavar="SECONDS", help="for each call (default: 10)")
     parser.set_defaults(handler=reporting_errors(command, CannotFuzz, ImplementationUnavailable))
 
 
 def command(arguments: argparse.Namespace) -> int:
-    """Run or print trials."""
+    """Make trials."""
     session = Session(locate(arguments.impl), arguments.deadline)
     try:
         hello = session.open()
         if isinstance(hello, Fault):
             raise CannotFuzz(f"{arguments.impl} does not start: {hello.detail}")
-        number, shards = arguments.shard
-        indices = range(number - 1, arguments.count, shards)
+        kinds = tuple(arguments.only or KINDS)
+        plan = Plan(arguments.seed, range(arguments.count), claimed(hello), kinds)
         if arguments.trial is not None:
-            indices = range(arguments.trial, arguments.trial + 1)
-        plan = Plan(arguments.seed, indices, claimed(hello), tuple(arguments.only or KINDS))
-        if arguments.show is not None:
-            trial, _ = plan.trial(arguments.show)
-            print(shown(trial))
-            return 0
+            plan = replace(plan, indices=range(arguments.trial, arguments.trial + 1))
+            print(shown(plan.trial(arguments.trial)[0]))
         return fuzz(session, plan, arguments.save)
     finally:
         session.close()
@@ -576,10 +567,3 @@ def shown(trial: Trial) -> str:
     if trial.twin is not None:
         parts += ["// twin", trial.twin.source]
     return "\n".join(parts)
-
-
-def _shard(text: str) -> tuple[int, int]:
-    try:
-        return parse_shard(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
