@@ -12,11 +12,13 @@ it as the check that confirmed them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
 
 from tessera_conformance.oracle import collectives, compositions, elementwise, movement, parameter_buffers, reductions
+from tessera_conformance.tensors import Tensor
 
 OPERATION_MODULES: tuple[ModuleType, ...] = (
     collectives,
@@ -40,9 +42,19 @@ def functions_of(module: ModuleType) -> dict[str, Callable[..., Any]]:
     }
 
 
+def _of_program(name: str, *inputs: Tensor, factor: str = "") -> Tensor:
+    """Return the result of a program, every operation of which is a function of the oracle."""
+
+    def computed(step: compositions.Step, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+        return [FUNCTIONS[f"oracle.{step.operation}"](*operands, **step.attributes)]
+
+    return compositions.run_program(compositions.PROGRAMS[name], inputs, factor, computed)[0]
+
+
+PROGRAMS: Mapping[str, Callable[..., Any]] = {name: partial(_of_program, name) for name in compositions.PROGRAMS}
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     f"oracle.{name}": function
-    for named in (elementwise.UNARY, elementwise.COMPARISONS, *map(functions_of, OPERATION_MODULES))
+    for named in (elementwise.UNARY, elementwise.COMPARISONS, *map(functions_of, OPERATION_MODULES), PROGRAMS)
     for name, function in named.items()
 }
 """The functions that a golden vector may name as its independent check."""

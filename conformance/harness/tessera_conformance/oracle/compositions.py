@@ -2,44 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from math import ceil, prod
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tessera_conformance.oracle import elementwise, exact
-from tessera_conformance.oracle.elementwise import add, cast, evaluate, multiply, turn
+from tessera_conformance.oracle.elementwise import cast, evaluate, multiply, turn
 from tessera_conformance.oracle.exact import BadArgument, Complex, FloatFormat, Value
 from tessera_conformance.oracle.movement import transpose
 from tessera_conformance.oracle.reductions import average, matmul, softmax
 from tessera_conformance.oracle.trees import PAIRWISE
 from tessera_conformance.tensors import Tensor
 
-# Short programs of several operators, each operator rounding its result, and attention as one operation.
+# Short programs of several operations, each of which rounds its result, as steps.
 #
-# A literal factor is the decimal text of the program and is rounded once (AMB-LANG-54). Attention as one operation
-# computes everything in the accumulator type and rounds once at the end (AMB-LANG-75).
+# A literal is the decimal text of the program, and is rounded once to the dtype of the other operand (AMB-LANG-54). An
+# implementation without a parser is asked for the operations one by one (`--via=operations`).
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Tensor:
-    """softmax(q @ transpose(k) * factor) @ v, every step rounded to the operands' type."""
-    return matmul(softmax(scale(matmul(q, transpose(k)), factor=factor)), v)
+LITERAL = "literal"
+"""The literal of the program as an operand."""
 
 
-def scale(a: Tensor, *, factor: str) -> Tensor:
-    """a * factor."""
-    return multiply(a, exact.tensor_of(a.dtype, (), [Fraction(factor)]))
+@dataclass(frozen=True)
+class Step:
+    """One operation; an operand is the place of an input, the name of an earlier step, or `LITERAL`."""
+
+    operation: str
+    operands: Sequence[int | str]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
 
 
-def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """a * b + c, rounded twice."""
-    return add(multiply(a, b), c)
+PROGRAMS: Mapping[str, Sequence[Step]] = {
+    "scale": [Step("multiply", [0, LITERAL])],
+    "multiply_add": [Step("multiply", [0, 1], name="product"), Step("add", ["product", 2])],
+    "add_to_product": [Step("matmul", [0, 1], name="product"), Step("add", [2, "product"])],
+    "attention": [
+        Step("transpose", [1], name="keys"),
+        Step("matmul", [0, "keys"], name="products"),
+        Step("multiply", ["products", LITERAL], name="scores"),
+        Step("softmax", ["scores"], {"axis": -1}, name="weights"),
+        Step("matmul", ["weights", 2]),
+    ],
+}
 
 
-def add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """c + (a @ b): the product is finished and rounded before c is added."""
-    return add(c, matmul(a, b))
+def run_program(
+    steps: Sequence[Step],
+    inputs: Sequence[Tensor],
+    factor: str,
+    evaluate: Callable[[Step, Sequence[Tensor]], Sequence[Tensor]],
+) -> Sequence[Tensor]:
+    """Return the results of the last step; `factor` is the literal, and `evaluate` computes one step."""
+    values: dict[int | str, Tensor] = dict(enumerate(inputs))
+    outputs: Sequence[Tensor] = ()
+    for step in steps:
+        if LITERAL in step.operands:
+            values[LITERAL] = exact.tensor_of(values[step.operands[0]].dtype, (), [Fraction(factor)])
+        outputs = evaluate(step, [values[name] for name in step.operands])
+        if step.name:
+            (values[step.name],) = outputs
+    return outputs
+
+
+# Attention as one operation, which computes everything in the accumulator type and rounds once at the end
+# (AMB-LANG-75).
 
 
 def flash_attention(

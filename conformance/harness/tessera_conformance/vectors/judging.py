@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass
 from fractions import Fraction
 from functools import partial, reduce
 from typing import Any
@@ -19,6 +19,7 @@ from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise, exact
 from tessera_conformance.oracle import reductions as products
 from tessera_conformance.oracle.bounds.intervals import Enclosure, may_flush
 from tessera_conformance.oracle.bounds.operations import MOVED, settled
+from tessera_conformance.oracle.compositions import PROGRAMS, Step, run_program
 from tessera_conformance.oracle.elementwise import OPERATIONS
 from tessera_conformance.oracle.exact import NAN, ZERO, IntegerFormat, Value, values_of
 from tessera_conformance.oracle.parameter_buffers import without_padding
@@ -503,65 +504,6 @@ def _by_element(
     return Tensor(expected.dtype, expected.shape, words.tobytes())
 
 
-# A vector's program as calls of `numerics.evaluate`, for an implementation without a parser (`--via=operations`).
-#
-# The oracle function that confirms a vector names the operation, its operands in order and its attributes: those of the
-# call. A program of several operations is as many calls, each with results of those before it; a literal is a scalar
-# operand, rounded to the dtype of the other.
-
-
-Evaluate = Callable[["Step", Sequence[Tensor]], Sequence[Tensor]]
-"""Calls one operation on these operands, and returns its results."""
-
-LITERAL = "literal"
-"""The literal of the program as an operand."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One operation; an operand is the place of an input of the vector, the name of an earlier step, or `LITERAL`."""
-
-    operation: str
-    operands: Sequence[int | str]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    name: str = ""
-
-
-PROGRAMS: Mapping[str, Sequence[Step]] = {
-    "scale": [Step("multiply", [0, LITERAL])],
-    "multiply_add": [Step("multiply", [0, 1], name="product"), Step("add", ["product", 2])],
-    "add_to_product": [Step("matmul", [0, 1], name="product"), Step("add", [2, "product"])],
-    "attention": [
-        Step("transpose", [1], name="keys"),
-        Step("matmul", [0, "keys"], name="products"),
-        Step("multiply", ["products", LITERAL], name="scores"),
-        Step("softmax", ["scores"], {"axis": -1}, name="weights"),
-        Step("matmul", ["weights", 2]),
-    ],
-}
-"""The programs of vectors that are no single operation, by the oracle function that confirms them."""
-
-
-def run_steps(vector: Vector, evaluate: Evaluate) -> Sequence[Tensor]:
-    """Return the results of a vector's program, evaluated operation by operation."""
-    question = Question.of(vector)
-    whole = Step(question.operation, range(len(question.inputs)), question.arguments)
-    steps = PROGRAMS.get(question.operation) or [whole]
-    values: dict[int | str, Tensor] = dict(enumerate(question.inputs))
-    outputs: Sequence[Tensor] = ()
-    for step in steps:
-        operands = [
-            exact.tensor_of(values[step.operands[0]].dtype, (), [Fraction(question.arguments["factor"])])
-            if name == LITERAL
-            else values[name]
-            for name in step.operands
-        ]
-        outputs = evaluate(step, operands)
-        if step.name:
-            (values[step.name],) = outputs
-    return outputs
-
-
 # The rule for a vector's answer at each numerics level (AMB-LANG-44).
 #
 # strict: the frozen bits. deterministic: the bits of the implementation's own declaration, replayed, and the same bits
@@ -626,7 +568,7 @@ def judge_outputs(impl: Implementation, check: Check, vector: Vector, outputs: S
 def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
     """Return the outputs, and check their number."""
     if vector.call.method == "language.execute" and impl.via == "operations":
-        outputs = list(run_steps(vector, lambda step, operands: _operation(impl, check, step, operands)))
+        outputs = list(_by_operations(impl, check, Question.of(vector)))
         check.equal(len(outputs), len(vector.expected), "the number of results")
         return outputs
     area, _, method = vector.call.method.partition(".")
@@ -646,15 +588,24 @@ def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
     return outputs
 
 
-def _operation(impl: Implementation, check: Check, step: Step, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Return the results of one operation as tensors. Raises `Lacking` if it is not supported."""
-    observation = impl.numerics.evaluate(
-        operation=step.operation, inputs=list(operands), attributes=dict(step.attributes), level=impl.level
-    )
-    if isinstance(observation, Unsupported):
-        raise Lacking(f"the implementation lacks {observation.feature}")
-    outputs: Sequence[Tensor] = check.returns(observation)["outputs"]
-    return outputs
+def _by_operations(impl: Implementation, check: Check, question: Question) -> Sequence[Tensor]:
+    """Return the results of a program of an implementation without a parser, called operation by operation.
+
+    Raises `Lacking`: an operation is not supported.
+    """
+
+    def called(step: Step, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+        observation = impl.numerics.evaluate(
+            operation=step.operation, inputs=list(operands), attributes=dict(step.attributes), level=impl.level
+        )
+        if isinstance(observation, Unsupported):
+            raise Lacking(f"the implementation lacks {observation.feature}")
+        outputs: Sequence[Tensor] = check.returns(observation)["outputs"]
+        return outputs
+
+    whole = Step(question.operation, range(len(question.inputs)), question.arguments)
+    steps = PROGRAMS.get(question.operation, [whole])
+    return run_program(steps, question.inputs, question.arguments.get("factor", ""), called)
 
 
 def _judge_below_strict(impl: Implementation, vector: Vector, result: Result) -> None:
