@@ -24,9 +24,18 @@ from tessera_conformance.chapters.abi.kit.fatbins import (
     written,
 )
 from tessera_conformance.chapters.runtime.kit.encoding import packed
-from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, MeshSession, compiled, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    COUNT,
+    MeshSession,
+    alone,
+    compiled,
+    opened,
+    refused,
+)
 from tessera_conformance.chapters.runtime.kit.modules import filled, loading
-from tessera_conformance.marks import clause
+from tessera_conformance.chapters.runtime.kit.policies import KEYS
+from tessera_conformance.chapters.runtime.kit.readings import rejected
+from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Rejected, Returned
 from tessera_conformance.transports import Inapplicable
 
@@ -505,3 +514,21 @@ def test_a_section_behind_the_signature_is_refused(impl, check):
     *first, last = fatbin.sections
     signed = written(replace(fatbin, sections=[*first, last, signature]))
     judge_refused(session, signed, written(replace(fatbin, sections=[*first, signature, last])))
+
+
+@feature("runtime-policy")
+@clause("RT-15-01", "RT-15-05")
+@pytest.mark.parametrize("signer", ["first", "second"], ids=["of another image", "of another key"])
+def test_a_signature_that_is_not_of_the_image_and_the_key_is_refused(impl, check, signer):
+    """A trusted key's signature of another program, and a signature by a key beside which the trusted one stands."""
+    session = opened(impl, check)
+    private, public = KEYS["first"]
+    image = bytes.fromhex(compiled(impl, check, signing_key=private))
+    other = parsed(bytes.fromhex(compiled(impl, check, alone("digit"), signing_key=KEYS[signer][0])))
+    *sections, own = parsed(image).sections
+    foreign = replace(own, data=bytes.fromhex(public) + other.sections[-1].data[len(public) // 2 :])
+    session.ask("tessxSetModulePolicy", context=session.context, trusted_keys=[public])
+    answer = loading(session, written(replace(parsed(image), sections=[*sections, foreign])).hex())
+    check.reading("AMB-RT-88", "UNSUPPORTED", rejected(answer, "TESS_ERR_UNSUPPORTED"))
+    refused(check, answer, INVALID)
+    judge_loaded(session, image)

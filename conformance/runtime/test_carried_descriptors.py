@@ -107,6 +107,20 @@ def test_random_numbers_of_ranks_that_meet_begin_where_the_descriptor_says(impl,
 
 
 @level("strict")
+@feature("random-ops", "philox", "descriptor-access", "rank-memory")
+@clause("RT-11-03", "RT-11-04")
+def test_every_rank_draws_the_numbers_of_its_launch(impl, check):
+    """Two ranks that do not meet: the numbers follow from seed, stream and element alone (AMB-RT-74, AMB-RT-175)."""
+    session = opened(impl, check, 2)
+    kernel, pointers = session.kernel("both", DRAWING), [session.allocate(32) for _ in range(2)]
+    set_descriptor(session, seed=9, stream=7)
+    drawn(session, kernel, *pointers)
+    for rank in range(2):
+        actual = Tensor("fp32", (8,), session.peek(rank, pointers[0], 32))
+        check.bits(actual, uniform(seed=9, stream=7, shape=(8,)), f"the numbers of rank {rank}")
+
+
+@level("strict")
 @feature("random-ops", "philox", "descriptor-access")
 @clause("RT-11-03", "RT-11-04")
 def test_an_operation_that_names_seed_and_stream_draws_from_these(impl, check):

@@ -13,6 +13,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     compiled,
     devices,
     judge_contexts,
+    meshed,
     opened,
     refused,
     two_contexts,
@@ -148,22 +149,25 @@ def test_a_context_can_be_shut_down_when_all_in_it_is_destroyed(impl, check):
 
 @clause("RT-04.1-20")
 def test_shutting_down_lets_queued_work_finish(impl, check):
-    """A copy on the device and one back to the host are done when tessShutdown returns (AMB-RT-50)."""
+    """Of two meshes, a copy on the device and one back to the host are done when tessShutdown returns (AMB-RT-50)."""
     session = opened(impl, check)
-    target = session.round_trip(elements("int32", *[41] * COUNT))
+    beside = meshed(impl, check, session.context, devices(impl, check, 1))
+    targets = [owner.round_trip(elements("int32", *[41] * COUNT)) for owner in (session, beside)]
     answer = session.attempt("tessShutdown", context=session.context)
     refusal = rejected(answer, "TESS_ERR_INVALID_VALUE")
     check.reading("AMB-RT-50", "TESS_ERR_INVALID_VALUE while busy", refusal)
     check.returns(answer, "tessShutdown succeeds")
-    check.equal(values_of("int32", session.host_bytes(target, BYTES)), [41] * COUNT, "what was copied to the host")
+    for target in targets:
+        check.equal(values_of("int32", session.host_bytes(target, BYTES)), [41] * COUNT, "what was copied to the host")
 
 
 @clause("RT-04.1-20")
 def test_shutting_down_gives_the_memory_back(impl, check):
-    """Four contexts, one after the other, each take two fifths of the device and free nothing (AMB-RT-50)."""
-    for _ in range(4):
+    """Six contexts, one after the other, take a fifth of the device for each of two meshes (AMB-RT-50)."""
+    for _ in range(6):
         session = opened(impl, check)
-        session.allocate(session.ask("tessxDevices")["devices"][0]["memory_bytes"] // 5 * 2)
+        for owner in (session, meshed(impl, check, session.context, devices(impl, check, 1))):
+            owner.allocate(session.ask("tessxDevices")["devices"][0]["memory_bytes"] // 5)
         ended_with_contents(session, "tessShutdown", context=session.context)
 
 
@@ -226,6 +230,14 @@ def test_before_tessinit_nothing_is_initialized(impl, check, function, arguments
     check.status(answer, "TESS_ERR_NOT_INITIALIZED")
     check.returns(impl.runtime.tessInit())
     check.returns(call(**arguments), f"{function} succeeds after tessInit")
+
+
+@clause("RT-19.A-03", "RT-04.1-19")
+def test_a_tessinit_that_is_refused_initializes_nothing(impl, check):
+    """Without a place for its context tessInit fails, and events still need a successful one (AMB-RT-07)."""
+    check.reading("AMB-RT-07", "they work at any time", isinstance(impl.runtime.tessEventCreate(), Returned))
+    refused(check, impl.runtime.tessInit(null=["context"]), "TESS_ERR_INVALID_VALUE")
+    check.status(impl.runtime.tessEventCreate(), "TESS_ERR_NOT_INITIALIZED")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ What is reported of a stream is the first error of its own work, once, by its ne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,6 +22,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     MeshSession,
     meshed,
     opened,
+    two_contexts,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
 from tessera_conformance.marks import clause, feature
@@ -189,6 +192,35 @@ def test_a_stream_that_is_destroyed_leaves_the_errors_of_others(impl, check):
     session.reports(LAUNCH_FAILED)
     session.synchronize()
     session.another_stream().synchronize()
+
+
+def profiled(session: MeshSession) -> None:
+    """Start a profiler of the context, and stop it."""
+    profiler = session.ask("tessProfilerStart", context=session.context)["profiler"]
+    with TemporaryDirectory() as folder:
+        session.ask("tessProfilerStop", profiler=profiler, outJsonPath=f"{folder}/trace.json")
+
+
+ENDED: dict[str, Callable[[MeshSession, MeshSession, MeshSession], object]] = {
+    "a mesh": lambda session, beside, apart: beside.destroy_mesh(),
+    "a context": lambda session, beside, apart: apart.ask("tessShutdown", context=apart.context),
+    "an event": lambda session, beside, apart: session.ask("tessEventDestroy", event=session.event()),
+    "a profile": lambda session, beside, apart: profiled(session),
+}
+"""The ends of other objects, by the session that fails, one of another mesh, and one of another context."""
+
+
+@clause("RT-07-07")
+@pytest.mark.parametrize("end", ENDED.values(), ids=ENDED)
+def test_the_end_of_something_else_leaves_an_error(impl, check, end):
+    """A mesh with work, a context, an event or a profile ends before the failed stream reports (AMB-RT-14)."""
+    session, apart = two_contexts(impl, check)
+    beside = meshed(impl, check, session.context, devices_of(impl, check, 1))
+    for owner in (session, beside, apart):
+        queue(owner, owner.load(), "divide" if owner is session else "fill")
+    end(session, beside, apart)
+    session.reports(LAUNCH_FAILED)
+    session.synchronize()
 
 
 # Different errors

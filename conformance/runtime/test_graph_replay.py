@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, wrapped
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of, wrapped
 from tessera_conformance.chapters.runtime.kit.graphs import (
     SEEDS,
     digit_stream,
@@ -19,6 +19,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     CAPTURE,
     COUNT,
     D2D,
+    D2H,
     DETERMINISTIC,
     opened,
     refused,
@@ -29,6 +30,11 @@ from tessera_conformance.vectors.building import counted
 
 PRODUCT = "module products { kernel square(a: tensor<8x8xfp32>, b: tensor<8x8xfp32>) { b = a @ a; } }"
 MATRIX_BYTES = 4 * 8 * 8
+REDUCED = """module m {
+  mesh g = mesh<axes=[dp], shape=[2]>;
+  kernel reduced(x: tensor<64xint32>) { x = dist.all_reduce(x) @{axis=dp, op="sum"}; }
+}
+"""
 
 
 # Instantiation and replay
@@ -66,6 +72,22 @@ def nothing_to_instantiate(session):
     empty = isinstance(answer, Returned) and answer.value["graph"] and not nodes_of(session, answer.value["graph"])
     session.check.reading("AMB-RT-162", "an empty graph", bool(empty))
     refused(session.check, answer, "TESS_ERR_INVALID_VALUE")
+
+
+@feature("mesh-collectives")
+@clause("RT-12-08")
+def test_ranks_that_meet_in_a_kernel_meet_anew_at_each_replay(impl, check):
+    """Each replay doubles a tensor by a sum over two ranks and copies it to the host (AMB-RT-64)."""
+    session = opened(impl, check, ranks=2)
+    pointer, target = session.upload(elements("int32", *[3] * COUNT)), session.host(bytes(BYTES))
+    session.synchronize()
+    session.launch(session.kernel("reduced", REDUCED), packed(("ptr", pointer)), flags=CAPTURE)
+    session.copy(target, pointer, BYTES, D2H)
+    graph = instantiated(session)
+    for doubled in (6, 12, 24):
+        replay(session, graph)
+        session.synchronize()
+        check.equal(values_of("int32", session.host_bytes(target, BYTES)), [doubled] * COUNT, "what the host receives")
 
 
 @clause("RT-12-08")

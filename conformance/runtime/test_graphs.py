@@ -15,6 +15,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     DETERMINISTIC,
     H2D,
     LOW_LATENCY,
+    refused,
 )
 from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.marks import clause
@@ -57,6 +58,23 @@ def test_the_arguments_of_a_captured_launch_are_those_of_its_capture(impl, check
     replay(session, instantiated(session))
     session.require(first, 4, "where the launch was to write")
     session.require(second, 0, "where the overwritten buffer points")
+
+
+@clause("RT-06-11")
+@pytest.mark.parametrize("wrong", [{"grid": [0, 1, 1]}, {"argSize": 8}], ids=["grid", "argSize"])
+def test_a_launch_that_is_refused_begins_no_capture(impl, check, wrong):
+    """A copy and a launch behind it run at once, beside a stream that captures (AMB-RT-86)."""
+    session = digit_stream(impl, check)
+    other = session.another_stream()
+    pointer, captured = session.zeros(), session.zeros()
+    other.append(1, captured, CAPTURE)
+    answer = session.launching(session.digit, packed(("int32", 7), ("ptr", pointer)), flags=CAPTURE, **wrong)
+    refused(check, answer, "TESS_ERR_INVALID_VALUE")
+    session.write(pointer, elements("int32", *[4] * COUNT))
+    session.append(2, pointer)
+    session.require(pointer, 42, "what the copy and the launch have written")
+    replay(other, instantiated(other))
+    other.require(captured, 1, "what the replay has written")
 
 
 @clause("RT-06-11")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
-from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, MeshSession, opened
+from tessera_conformance.chapters.runtime.kit.graphs import instantiated
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, CAPTURE, COUNT, D2D, MeshSession, opened
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Observation
 
@@ -76,14 +77,20 @@ def test_memory_of_finished_work_does_not_count(impl, check):
 
 @feature("stream-memory-limits")
 @clause("RT-15-03")
-@pytest.mark.parametrize("kind", ["launch", "collective"])
+@pytest.mark.parametrize("kind", ["launch", "collective", pytest.param("replay", marks=feature("graph-replay"))])
 def test_launches_and_collectives_count_too(impl, check, kind):
     """All work that refers to device memory counts."""
     session = opened(impl, check)
     kernel = session.kernel("fill")
     pointer = tensors(session, 1)[0]
+    graph = 0
+    if kind == "replay":
+        session.launch(kernel, packed(("int32", 2), ("ptr", pointer)), flags=CAPTURE)
+        graph = instantiated(session)
 
     def work() -> Observation:
+        if kind == "replay":
+            return session.attempt("tessxGraphLaunch", graph=graph, stream=session.stream)
         if kind == "launch":
             return session.launching(kernel, packed(("int32", 2), ("ptr", pointer)))
         return session.reducing(pointer)

@@ -235,6 +235,19 @@ def test_a_kernel_has_its_occupancy(impl, check, tmp_path, grid):
 
 
 @clause("RT-17-07")
+def test_a_kernel_has_its_occupancy_on_every_rank(impl, check, tmp_path):
+    """Each slice of a launch on two ranks has one, above 0 and at most 1."""
+    session = opened(impl, check, 2)
+    kernel = session.kernel("nothing")
+    profiler = started(session)
+    session.launch(kernel)
+    session.synchronize()
+    actual = slices(stopped(session, profiler, tmp_path / "trace.json"), "nothing")
+    occupancies = [number(check, event["args"], "occupancy") for event in actual]
+    check.true(bool(actual) and all(0 < occupancy <= 1 for occupancy in occupancies), "the occupancies", occupancies)
+
+
+@clause("RT-17-07")
 def test_more_blocks_never_occupy_less(impl, check, tmp_path):
     """The same kernel over 1, 8, 64 and 4,096 blocks of 128 threads."""
     session = opened(impl, check)

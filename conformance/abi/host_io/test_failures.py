@@ -6,7 +6,7 @@ import pytest
 
 from tessera_conformance.chapters.abi.host_io.kit.elements import filled
 from tessera_conformance.chapters.abi.host_io.kit.exchange import pair_of
-from tessera_conformance.chapters.abi.host_io.kit.launches import Part, fills, working
+from tessera_conformance.chapters.abi.host_io.kit.launches import Part, fills, from_pattern, parts, working
 from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, opened_host
 from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT
 from tessera_conformance.marks import clause, feature
@@ -58,6 +58,22 @@ def test_a_policy_says_which_shards_run(impl, check, policy, order, failing):
         recognize_order_of_time(host, ORDERS[order], failing, actual)
     for number, data in enumerate(actual):
         check.equal(data.hex(" "), expected[number].hex(" "), f"the bytes of PE {number}, where {failing} fail")
+
+
+@feature("fault-injection", "endpoint-control")
+@clause("HIO-D4-06")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_a_pattern_deployed_fails_on_a_pe_that_fails(impl, check, policy):
+    """A kernel that computes nothing, on a PE that fails and on one that does not (AMB-HIO-49, AMB-HIO-56)."""
+    host = opened_host(impl, check, 1, 1, 2)
+    place, failing = host.machine.places
+    host.deploy()
+    host.done(host.fill(place, host.base + 1024, 64))
+    host.fail(failing)
+    for pe in (failing, place):
+        shards = parts(Part(pe, host.base, 16))
+        completion = host.send(from_pattern(host, place, host.base + 1024, 64, shards, failure_policy=policy))
+        check.equal(completion.completions[0]["ok"], pe == place, f"success on {pe}")
 
 
 def recognize_order_of_time(host, order, failing, actual):

@@ -93,6 +93,17 @@ def test_shards_of_one_pe_belong_together_by_their_offsets(impl, check):
         host.holds(place, target.pa, expected, f"the shard at offset {target.offset}")
 
 
+@clause("HIO-D7-18", "HIO-D7-22")
+@feature("device-memory-probe")
+def test_each_of_many_shards_is_worked_on(impl, check):
+    """Three hundred words of one PE with gaps between them, a shard each (AMB-HIO-68)."""
+    host = host_of(impl, check)
+    place, base = host.machine.places[0], host.base
+    host.done(host.fill(place, base, 8 * 300, value=9))
+    run(host, "fill", parts(*(Part(place, base + 8 * word, 4, 4 * word) for word in range(300))), scalar("i32", 7))
+    host.holds(place, base, (filled("fill_u32", 7, 4) + bytes([9] * 4)) * 300, "the words and the gaps")
+
+
 @clause("HIO-D7-22")
 @feature("device-memory-probe")
 def test_every_memory_can_hold_a_shard(impl, check):
@@ -247,6 +258,10 @@ def test_of_two_faulty_shards_the_lowest_is_told(impl, check, policy):
     further = Part({**place, "cube": FAR}, host.machine.end, 16)
     for listed in ((far, further), (further, far), (sound, further, far)):
         check.equal(code_of(host, *listed, policy=policy), alone[1], "the code of a place that does not exist")
+    for pe in [pe for pe in of_one_sip(host, 64) if pe["cube"] > place["cube"]][:1]:
+        beyond = Part(pe, host.machine.end, 16)
+        for listed in ((absent[0], beyond), (beyond, absent[0])):
+            check.equal(code_of(host, *listed, policy=policy), alone[1], "the code of the lower cube")
 
 
 @clause("HIO-D7-35", "HIO-D7-22")

@@ -304,6 +304,22 @@ def test_a_deployed_kernel_runs_with_the_extents_and_the_image_of_each_launch(im
             host.holds(place, host.base, expected, f"{count} elements of {formula}, and those behind them")
 
 
+@clause("HIO-D7-05", "HIO-D7-36")
+@feature("device-memory-probe", "host-buffer-ref", "module-compiler")
+def test_a_launch_runs_the_kernel_of_its_name(impl, check):
+    """Two kernels of one image, at one address, by turns (AMB-HIO-56)."""
+    host = host_of(impl, check)
+    place, part = host.machine.places[0], Part(host.machine.places[0], host.base, 16)
+    bodies = "kernel k(x: tensor<4xint32>) { x = x * 3; } kernel other(x: tensor<4xint32>) { x = x + 1; }"
+    kernel = deployed(host, f"module m {{ {bodies} }}")
+    host.done(host.fill(place, host.base, 16, "fill_u32", 7))
+    for launches, (name, expected) in enumerate((("k", 21), ("other", 22), ("k", 66))):
+        launch = host.launch(kernel | {"name": name}, [parts(part)], target_device=host.machine.device(place))
+        ran = host.send(launch).completions[0]["ok"]
+        check.given(ran or launches, "an image that was written to memory is run (AMB-HIO-56)")
+        host.holds(place, host.base, encoded("i32", expected) * 4, f"what {name} has left")
+
+
 @clause("HIO-D7-36", "HIO-D7-37")
 @feature("device-memory-probe", "host-buffer-ref", "module-compiler")
 def test_a_deployed_kernel_may_have_the_name_of_a_built_in_one(impl, check):

@@ -24,6 +24,8 @@ PAIRS = [
         ("e\u0301", "1"),
         ("x" * 256, "1"),
         ("1", "x" * 256),
+        ("1", "x" * 255 + "y"),
+        ("x" * 255 + "y", "1"),
     ),
 ]
 """Ids of which parts are the same, which are those of another request the other way round, or look alike. Of those

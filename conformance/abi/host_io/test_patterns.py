@@ -152,6 +152,29 @@ def test_a_write_fills_as_many_bytes_as_it_says(impl, check, nbytes, offset):
     host.holds(place, base, bytes(expected), f"{nbytes} bytes from offset {offset}")
 
 
+VALUES = {
+    "fill_u8": 0x3C,
+    "fill_u16": 0x1234,
+    "fill_u32": 0x12345678,
+    "fill_fp16": Decimal("1.1"),
+    "fill_fp32": Decimal("1.1"),
+}
+"""For each kind a value of which no two bytes are the same."""
+
+
+@clause("HIO-D5-01", "HIO-D5-07")
+@feature("device-memory-probe")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_fill_repeats_its_value_from_the_first_byte_on(impl, check, kind):
+    """From an odd address across three pages of 4 KiB, and a part of one before and behind (AMB-HIO-35)."""
+    host = host_of(impl, check)
+    place, base, offset, nbytes = host.spread(1)[0], host.base, 4093, 3 * 4096 + 28
+    expected = host.painted(place, base, offset + nbytes + 7)
+    host.done(host.fill(place, base + offset, nbytes, kind, VALUES[kind]))
+    expected[offset : offset + nbytes] = filled(kind, VALUES[kind], nbytes)
+    host.holds(place, base, bytes(expected), f"{nbytes} bytes of {kind} from offset {offset}")
+
+
 @clause("HIO-D5-01", "HIO-D5-07")
 @feature("device-memory-probe")
 def test_a_write_of_more_than_a_mebibyte_reaches_its_last_byte(impl, check):

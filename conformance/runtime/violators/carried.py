@@ -11,7 +11,7 @@ from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.streams import Carried
 
-from .changes import answering, broken, in_every_context, result
+from .changes import answering, broken, executing, in_every_context, result
 
 SET = "tessxSetDescriptor"
 
@@ -61,6 +61,8 @@ def under_the_policy_of_now(usual):
 
 
 VIOLATORS = [
+    executing("RT-11-04", "stream_of_the_rank", "draws from another stream on each rank", lambda work, code, rank, of:
+        code.run(of, work.grid, work.block, RandomSource(work.descriptor.seed, work.descriptor.stream + rank))),
     shown("RT-11-01", "nameless", "does not tell which launch carries what", lambda of: of | {"name": "work"}),
     shown("RT-11-02", "pairwise_always", "carries the canonical order whatever was set",
          lambda of: of | {"reduction_order": PAIRWISE.to_json()}),

@@ -3,7 +3,7 @@
 from tessera_reference.abi.status import Failure
 from tessera_reference.runtime.streams import Stream
 
-from .changes import answering, broken, only_if
+from .changes import afterwards, answering, broken, only_if
 
 
 def failing(clause, name, description, when):
@@ -26,12 +26,10 @@ def kind_of_the_first(self, right=Stream.synchronize):
         raise first or failure from None
 
 
-def with_the_destroyed(adapter, call, given):
-    stream = adapter.runtime.stream(given["stream"])
-    stream.mesh.drain()
-    for other in others(stream) if stream.failures else ():
-        other.failures = {}
-    return call(**given)
+def forgetting(adapter, call, given):
+    adapter.runtime.drain()
+    for _, stream in adapter.runtime.handles.live("stream"):
+        stream.failures = {}
 
 
 def gone_with_new_work(self, work, right=Stream.enqueue):
@@ -51,6 +49,7 @@ KEPT = [
         lambda stream, failure, number, rank: not any(other.failures for other in others(stream))),
     broken("RT-07-07", "kind_of_the_first", "reports every error with the status of the first stream's",
         "runtime.streams.Stream.synchronize", kind_of_the_first),
-    answering("RT-07-07", "with_the_destroyed", "forgets the errors of a mesh with a stream that is destroyed",
-        "tessStreamDestroy", with_the_destroyed),
+    *(answering("RT-07-07", f"with_{function}", f"forgets the errors of all streams in {function}", function,
+        afterwards(forgetting)) for function in (
+            "tessStreamDestroy", "tessMeshDestroy", "tessShutdown", "tessEventDestroy", "tessProfilerStop")),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from tessera_reference.abi.status import Failure, LaunchFlag
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.runtime import calls
 from tessera_reference.runtime.launches import LaunchWork
-from tessera_reference.runtime.streams import Graph, capture_of
+from tessera_reference.runtime.streams import Graph, begin_capture, capture_of
 
 from .changes import afterwards, answering, broken, each, only_if
 
@@ -31,6 +31,13 @@ def flags_that_differ(state, work):
         QUEUE(state, work)
     else:
         work.stream.enqueue(work)
+
+
+def begun_before_checks(adapter, call, given):
+    stream = dict(adapter.runtime.handles.live("stream")).get(given["stream"])
+    if stream is not None and given["cfg"].get("flags", 0) & LaunchFlag.TESS_LAUNCH_CAPTURE:
+        begin_capture(adapter.runtime.captures, stream)
+    return call(**given)
 
 
 def every_stream(state, work):
@@ -113,6 +120,11 @@ VIOLATORS = [
         "runtime.calls.queue_launch", flags_that_differ),
     broken("RT-06-11", "every_stream", "lets every stream of the mesh capture with the first",
         "runtime.calls.queue_launch", every_stream),
+    answering("RT-06-11", "begun_before_checks", "begins a capture with a launch that it then refuses", "tessLaunch",
+        begun_before_checks),
+    broken("RT-12-08", "state_of_the_last_replay", "replays work in the state in which the last replay left it",
+        "runtime.streams.Work.on",
+        lambda self, stream: self if stream is self.stream else replace(self, stream=stream)),
     shown("RT-12-05", "NodesWithoutNames", "names every node after its kind", lambda node: {"name": node["kind"]}),
     shown("RT-12-06", "CopiesAsLaunches", "tells copies as launches", lambda node: {"kind": "launch"}),
     broken("RT-12-05", "unjoined", "records no edge for a wait", "runtime.streams.Capture.wait",

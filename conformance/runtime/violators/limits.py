@@ -5,6 +5,7 @@ from tessera_conformance.strength import Around
 from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.contexts import Fault
 from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.streams import GraphWork
 
 from .changes import answering, broken, only_if
 
@@ -35,6 +36,7 @@ VIOLATORS = [
         only_if(lambda stream, work: not isinstance(work, LaunchWork))),
     counting("collectives_free", "does not count collectives",
         only_if(lambda stream, work: not isinstance(work, CollectiveWork))),
+    counting("replays_free", "does not count replays", only_if(lambda stream, work: not isinstance(work, GraphWork))),
     counting("never_finished", "counts the memory of finished work", never_finished),
     answering("RT-15-03", "all_streams", "limits all streams", "tessxSetStreamLimit", of_all_streams),
     broken("RT-07-07", "any_kernel", "lets every kernel trap", "runtime.contexts.FaultPlan.of_launch",

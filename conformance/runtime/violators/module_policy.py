@@ -61,6 +61,9 @@ VIOLATORS = [
         only_if(lambda image, keys: read(image, runtime=None).section("signature") is not None)),
     verifying("RT-15-05", "first_key", "trusts the first of several keys",
         Around(lambda usual: lambda image, keys: usual(image, list(keys)[:1]))),
+    verifying("RT-15-01", "key_alone", "looks at the key of a signature alone", only_if(
+        lambda image, keys: (section := read(image, runtime=None).section("signature")) is None
+        or section.data[:32] not in keys)),
     answering("RT-15-01", "LoadedFirst", "runs a module before it looks at its signature", "tessModuleLoad",
               loaded_first),
     in_every_context("RT-15-05", "KeysOfAll", "trusts keys in every context", "tessxSetModulePolicy"),

@@ -18,6 +18,12 @@ def with_parameters(adapter, call, given):
     return answer
 
 
+def by_address(adapter, call, given):
+    images, key = adapter.runtime.__dict__.setdefault("images", {}), (given["image"], given.get("size"))
+    known = images.setdefault(key, isinstance(key[0], int) and adapter.output(adapter.runtime.tessxHostRead(*key)))
+    return call(**(given | ({"image": known} if known else {})))
+
+
 def of_a_pack(adapter, given):
     """True if the kernel's module is an IR pack, which has no binary."""
     kernel = dict(adapter.runtime.handles.live("kernel")).get(given["kernel"])
@@ -51,21 +57,22 @@ def any_case(module, expected):
     return next((kernel for kernel in kernels if kernel.name.lower() == expected.lower()), None)
 
 
-def among_sixteen(self, name, right=LoadedModule.entry):
-    first = [kernel.name for kernel in self.fatbin.metadata.kernels[:16]]
-    return right(self, first[-1] if len(first) == 16 and name not in first else name)
+def among_64(self, name, right=LoadedModule.entry):
+    first = [kernel.name for kernel in self.fatbin.metadata.kernels[:64]]
+    return right(self, first[-1] if len(first) == 64 and name not in first else name)
 
 
 VIOLATORS = [
     answering("RT-04.5-04", "one_module", "gives the first module for every image", "tessModuleLoad", one_module),
     answering("RT-04.5-04", "with_parameters", "wants kernels with parameters", "tessModuleLoad", with_parameters),
+    answering("RT-04.5-04", "by_address", "loads again what was loaded from an address", "tessModuleLoad", by_address),
     refusing("RT-04.5-04", "no_host_memory", "loads no image from the memory of the host", "tessModuleLoad",
         lambda given: isinstance(given["image"], int), INVALID),
     answering("RT-04.5-14", "packs_at_rest", "runs no kernel of an IR pack", "tessLaunch",
         unless(of_a_pack, UNSUPPORTED)),
     answering("RT-04.5-15", "all_of_the_image", "unloads equal modules too", "tessModuleUnload", all_of_the_image),
     answering("RT-04.5-15", "undone", "drops queued work", "tessModuleUnload", undone),
-    broken("RT-04.5-16", "sixteen_kernels", "takes the 16th kernel of a module for those behind it",
-        "runtime.launches.LoadedModule.entry", among_sixteen),
+    broken("RT-04.5-16", "kernels_64", "takes the 64th kernel of a module for those behind it",
+        "runtime.launches.LoadedModule.entry", among_64),
     broken("RT-04.5-16", "any_case", "does not tell capitals apart", "runtime.launches.LoadedModule.entry", any_case),
 ]  # fmt: skip

@@ -69,6 +69,8 @@ VIOLATORS = [
         lambda args: args | {name: 1000 * value for name, value in args.items() if name == "occupancy"}),
     argued("RT-17-07", "constant_occupancy", "tells an occupancy of 1",
         lambda args: args | {name: 1 for name in args if name == "occupancy"}),
+    noted("RT-17-07", "occupancy_of_rank_0", "tells the occupancy of rank 0 alone",
+        lambda record: replace(record, occupancy=None if record.rank else record.occupancy)),
     broken("RT-17-01", "of_the_first_mesh", "records the first mesh of a context alone",
         "runtime.streams.Work.profile", of_the_first_mesh),
 ]  # fmt: skip

@@ -164,6 +164,8 @@ VIOLATORS = [
         and {**value, "failure_policy": "collect_all"}),
     changed("HIO-D4-07", "last_faulty_shard", "the highest faulty shard is told",
         ("host_io.launches.sorted", highest_first)),
+    changed("HIO-D4-07", "lowest_pe", "the faulty shard of the lowest PE is told, whatever its cube", (
+        "host_io.machine.Place.__lt__", lambda one, other: (one[0], one[2], one[1]) < (other[0], other[2], other[1]))),
     changed("HIO-Context-04", "highest_fault_told", "the highest faulty shard is told of a launch",
         ("host_io.launches.sorted", highest_first)),
     room_for("HIO-D3-12", "one_too_many", "keeps one request more than it tells", lambda depth: depth + 1),
@@ -172,6 +174,10 @@ VIOLATORS = [
     wrapped("HIO-D7-36", "built_in_first", "runs a built-in kernel of the name of a deployed one",
         "host_io.launches.deployed_kernel",
         lambda usual, machine, reference: launches.BUILTINS.get(reference.name) or usual(machine, reference)),
+    wrapped("HIO-D4-06", "nothing_fails_nowhere", "computes nothing with success on a PE that fails",
+        "host_io.launches._run", lambda usual, machine, kernel, *of: kernel.parameters and usual(machine, kernel, *of)),
+    wrapped("HIO-D7-05", "first_name", "runs the kernel that an image was launched with first",
+        "host_io.launches._kernel", lambda usual, image, name: usual(image, KERNELS.setdefault(image, name))),
     wrapped("HIO-D7-46", "first_extents", "runs a kernel with its first extents", "host_io.launches._executable",
         lambda usual, fatbin, name, extents: usual(fatbin, name, EXTENTS.setdefault(fatbin.ir_hash.hex(), extents))),
 ]  # fmt: skip

@@ -41,12 +41,15 @@ def ids_in_order_of_sending(usual, self, choices):
     return [endpoint.write_frame(answer | {"correlation_id": pair[0], "request_id": pair[1]}) for pair, answer in named]
 
 
-@breaks("HIO-D3-06", "compares ids without case", "host_io.endpoint.Endpoint._require_room")
-def any_case(usual, self, pair):
-    def lower(ids):
-        return [part.lower() for part in ids]
+def comparing(clause, name, description, part):
+    def require_room(usual, self, pair):
+        usual(self, next((ids for ids in self._pending if [*map(part, ids)] == [*map(part, pair)]), pair))
 
-    usual(self, next((request for request in self._pending if lower(request) == lower(pair)), pair))
+    return wrapped(clause, name, description, "host_io.endpoint.Endpoint._require_room", require_room)
+
+
+any_case = comparing("HIO-D3-06", "any_case", "compares ids without case", str.lower)
+first_255 = comparing("HIO-D3-04", "first_255", "compares 255 characters of ids", lambda part: part[:255])
 
 
 @breaks("HIO-D3-06", "acts before it refuses a pair in use", "host_io.endpoint.Endpoint.submit")

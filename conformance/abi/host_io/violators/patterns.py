@@ -57,6 +57,13 @@ def a_page_at_most(usual, self, pa, nbytes, element):
     usual(self, pa, min(nbytes, 65536), element)
 
 
+@breaks("HIO-D5-16", "begins every page with a whole element", "host_io.machine.SparseMemory.fill")
+def whole_at_pages(usual, self, pa, nbytes, element):
+    usual(self, pa, nbytes, element)
+    page = -(-pa // 4096) * 4096
+    self.write(page, (element * nbytes)[: max(0, pa + nbytes - page)])
+
+
 def wrapping(kind):
     """Return a violation that wraps values beyond the range of a kind."""
     size = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4}[kind]
