@@ -576,7 +576,6 @@ class Machine:
                 {
                     "busy": worker.busy,
                     "tasks": worker.tasks,
-                    "time": worker.time,
                     "task": -1 if worker.task is None else worker.task.number,
                 }
                 for worker in self.workers

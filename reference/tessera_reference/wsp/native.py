@@ -249,29 +249,23 @@ def build(
     """
     if package.target != "cpu_sim":
         raise BuildFailed(f"package {package.name} is for {package.target}, and native programs are for cpu_sim")
-    _link(c_tables(package), program, flags, compilers)
-
-
-def _link(tables: str, program: Path, flags: tuple[str, ...], compilers: Sequence[str] = COMPILERS) -> None:
     path = compiler(compilers)
     if path is None:
         raise NoCompiler
     runtime = _runtime(path, flags)
     with TemporaryDirectory() as place:
         source = Path(place) / "tables.c"
-        source.write_text(runtime_text(HEADER) + tables, encoding="utf-8")
+        source.write_text(runtime_text(HEADER) + c_tables(package), encoding="utf-8")
         _compile(path, *flags, "-o", str(program), str(source), runtime)
 
 
+@lru_cache(32)
 class _Program:
-    """A program that is built once for all runs of its tables, and removed after the last."""
+    """A program that is built once for all runs of its package, and removed after the last."""
 
-    def __init__(self, tables: str) -> None:
+    def __init__(self, package: Package) -> None:
         self.path = _directory(self) / "program"
-        _link(tables, self.path, QUICK)
-
-
-_program = lru_cache(32)(_Program)
+        build(package, self.path, QUICK)
 
 
 def state_of(program: Path, *arguments: str) -> dict[str, Any]:
@@ -292,7 +286,7 @@ class NativeRun:
 
     def __init__(self, package: Package, **inputs: Unpack[Inputs]) -> None:
         checked(package, inputs)
-        self._package, self._program = package, _program(c_tables(package))
+        self._package, self._program = package, _Program(package)
         self._arguments = arguments(inputs, _directory(self))
         self._instants = 0
         self._events: list[Any] | None = None

@@ -265,7 +265,7 @@ class Csp:
     processes: tuple[Process, ...] = field(default_factory=tuple)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Package:
     """All of a program; the id of a kernel, channel, process, slot, symbol or tensor is its place.
 

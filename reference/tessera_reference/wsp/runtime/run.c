@@ -96,7 +96,7 @@ static void wsp_print_state(const Machine *m, int outcome) {
     wsp_print("],'workers':[");
     for EACH(each, m->workers_count) {
         const Worker *w = &m->workers[each];
-        wsp_print("{'busy':#,'tasks':#,'time':#", w->busy, w->tasks, w->time);
+        wsp_print("{'busy':#,'tasks':#", w->busy, w->tasks);
         wsp_print(w->task == NULL ? "'task':-1}" : "'task':#}", w->task == NULL ? 0 : w->task->number);
     }
     wsp_print("],'kernels':{");
