@@ -23,7 +23,7 @@ from tessera_conformance.terminal import (
 TASKS = {
     "connect an implementation": {
         "new-adapter": ("commands.adapters", "write the skeleton of an adapter"),
-        "smoke": ("commands.adapters", "ask an implementation one question of each kind"),
+        "smoke": ("commands.smoke", "ask an implementation one question of each kind"),
         "serve": ("commands.adapters", "serve a Python adapter over the line protocol"),
         "probe": ("probe.commands", "reveal the order and arithmetic of sums"),
     },
