@@ -152,6 +152,16 @@ MISTAKES = {
         "found '*', expected",
         "comments do not nest (LANG-14.1-10): one ends at its first */",
     ),
+    "let without a type": (
+        "module m { func f() { let x = 1; } }",
+        "found '='",
+        "let names a type: let name: type = value;",
+    ),
+    "no parentheses": ("module m { func f() { for i in 0:3 { } } }", "found 'i'", "parentheses are missing: for (...)"),
+    "a misspelt word": ("module m { func f() { retrun 1; } }", "found '1'", "did you mean return?"),
+    "a misspelt dtype": ("module m { func f(x: pf32) { } }", "unknown dtype 'pf32'", "did you mean fp32?"),
+    "a dtype of C": ("module m { func f(x: double) { } }", "unknown dtype 'double'", "did you mean fp64?"),
+    "an argument too many": ("module m { func f() { } func g() { f(1); } }", "f: takes 0 arguments, 1 given", ""),
     "another K": (
         "module m { func f(x: tensor<4x5xfp32>, y: tensor<6x3xfp32>) { return x @ y; } }",
         "inner dimensions differ: 5 and 6",

@@ -186,11 +186,16 @@ def of_kind(value: object, kind: Any) -> Any:
     raise Mismatch
 
 
+OTHER_NAMES = {"half": "fp16", "float": "fp32", "double": "fp64", "int": "int32", "short": "int16", "long": "int64"}
+"""Dtypes by their names in C."""
+
+
 def dtype_named(name: str) -> DType:
     """Return a dtype by its name. Raises `Refusal`."""
     if name not in DTYPES:
         message = f"unknown dtype {name[:40]!r}"
-        raise Refusal("types", message, f"one of {', '.join(DTYPES)}", "LANG-02.3-38", did_you_mean(name, DTYPES))
+        remedy = did_you_mean(OTHER_NAMES.get(name, re.sub(r"^float(?=\d)", "fp", name)), ("fp32", *DTYPES))
+        raise Refusal("types", message, f"one of {', '.join(DTYPES)}", "LANG-02.3-38", remedy)
     return DTYPES[name]
 
 

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from itertools import islice
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -23,11 +23,13 @@ MOST_KNOWN = 1000
 
 
 def did_you_mean(word: str, candidates: Iterable[str], template: str = "{}") -> str:
-    """Return a remedy that names the nearest spelling, or ""."""
+    """Return a remedy that names the nearest spelling, or ""; of spellings that are as near, the first candidate."""
     names = list(islice(candidates, MOST_KNOWN))
     near = [name for name in names if name == word.lower()]
     if not near and len(word) <= LONGEST:
-        near = get_close_matches(word, names, 1, 0.6)
+        nearest = get_close_matches(word, names, len(names) or 1, 0.6)
+        ratio = SequenceMatcher(None, nearest[0], word).ratio() if nearest else 0
+        near = sorted((name for name in nearest if SequenceMatcher(None, name, word).ratio() == ratio), key=names.index)
     return f"did you mean {template.format(near[0])}?" if near else ""
 
 

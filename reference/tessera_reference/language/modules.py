@@ -8,7 +8,7 @@ from functools import partial
 from ..graph.control import Call, CallValue, FunctionValue, type_of_function
 from ..graph.grad import missing_adjoints
 from ..ir.attributes import COMMON_ATTRIBUTES, PROFILES, check_common
-from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct, did_you_mean
+from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct, counted, did_you_mean
 from ..ir.operation import AttributeValue, Block, Function, Module, Refusal
 from ..ir.types import (
     Dim,
@@ -207,8 +207,9 @@ def _call_value(expressions: Expressions, call: s.Call) -> Results:
         return None
     parameters = function.type.parameters
     if call.keywords or len(call.arguments) != len(parameters):
-        signature = f"{len(parameters)} arguments in order: ({', '.join(map(str, parameters))})"
-        _refuse(expressions, call.span, f"{call.callee[0]}: these are not its arguments", signature)
+        signature = f"{counted(len(parameters), 'argument')} in order: ({', '.join(map(str, parameters))})"
+        given = f"{len(call.arguments)} by place and {len(call.keywords)} by name are given"
+        _refuse(expressions, call.span, f"{call.callee[0]}: {given}", signature)
         return None
     common = _common(expressions, call)
     pairs = zip(call.arguments, parameters, strict=True)
@@ -221,7 +222,7 @@ def _call_value(expressions: Expressions, call: s.Call) -> Results:
 
 def _callable(module: ModuleLowering, expressions: Expressions, span: Span, name: str) -> bool:
     if name not in module.declared:
-        remedy = did_you_mean(name, module.declared)
+        remedy = did_you_mean(name, [*module.declared, "assert", "barrier"])
         _refuse(expressions, span, f"unknown function {name!r}", "a function of this module", remedy)
         return False
     if isinstance(module.declared[name], s.KernelDecl):
@@ -242,14 +243,21 @@ def _arguments(
     """Return the arguments in parameter order; literals take their dtypes, missing ones their defaults."""
     names = [parameter.name for parameter in declaration.parameters]
     arguments: dict[str, s.Expr | s.ListValue] = dict(zip(names, call.arguments, strict=False))
-    sound = len(call.arguments) <= len(names)
+    wrong, remedy = "", ""
+    if len(call.arguments) > len(names):
+        wrong = f"takes {counted(len(names), 'argument')}, {len(call.arguments)} given"
     for keyword in call.keywords:
-        sound = sound and keyword.name in names and keyword.name not in arguments
+        if keyword.name in arguments:
+            wrong = wrong or f"argument {keyword.name} is given twice"
+        elif keyword.name not in names:
+            wrong, remedy = wrong or f"no parameter {keyword.name!r}", did_you_mean(keyword.name, names)
         arguments[keyword.name] = keyword.value
     defaults = {optional.name: optional.default for optional in declaration.parameters if optional.default is not None}
-    if not sound or any(name not in arguments and name not in defaults for name in names):
+    missing = [name for name in names if name not in arguments and name not in defaults]
+    if wrong or missing:
         signature = f"{declaration.name}({', '.join(names)})"
-        _refuse(expressions, call.span, f"{declaration.name}: these are not its arguments", signature)
+        wrong = wrong or f"no argument for {', '.join(missing)}"
+        _refuse(expressions, call.span, f"{declaration.name}: {wrong}", signature, remedy)
         return None
     values: list[Value | None] = []
     for parameter in declaration.parameters:

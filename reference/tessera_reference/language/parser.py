@@ -22,7 +22,7 @@ from lark import Lark, Transformer
 from lark.exceptions import UnexpectedToken
 from lark.lexer import PatternStr
 
-from ..ir.diagnostics import Diagnostic, Rejection, Span
+from ..ir.diagnostics import Diagnostic, Rejection, Span, did_you_mean
 from . import syntax as s
 from .syntax import ModuleDecl, Program
 
@@ -514,6 +514,7 @@ PHRASES: tuple[tuple[str, frozenset[str]], ...] = (
 
 CLOSERS = frozenset({";", ")", "}", "]", ",", ":"})  # shown beside a phrase
 IMPLIED = frozenset({"-", "/", "WORD"})  # included in another kind's name
+STATEMENT_WORDS = ("let", "return", "if", "else", "for", "while")
 LONGEST = 60  # the rest of a token is not shown
 
 NAMES = {
@@ -563,8 +564,18 @@ def _remedy(token: Token, previous: Token, following: Token, expected: AbstractS
     before, (line, column) = previous.value, previous.span[2:]
     if text in ("==", "!=", "<", ">", "<=", ">=") and "@" in expected:
         return "comparisons do not chain (AMB-LANG-20): put the first into parentheses or a let"
-    if is_name and before.isidentifier() and expected >= {"(", ".", "=", "["}:
-        return "variables are declared with let: let name: type = value;"
+    if is_name and (remedy := did_you_mean(text, filter(str.isalpha, expected))):
+        return remedy
+    if before in ("if", "for", "while", "assert") and "(" in expected:
+        return f"parentheses are missing: {before} (...)"
+    if before in ("break", "continue"):
+        return f"there is no '{before}': a loop ends by its condition, or by return"
+    if text == "=" and ":" in expected:
+        return "let names a type: let name: type = value;"
+    if text == "{" and ";" in expected:
+        return "a call ends with ';': only if, else, for and while have a block"
+    if text == "*" == before:
+        return "there is no '**': op.pow(x, y)"
     if text == "if" and before == "else":
         return "else takes a block: else { if (...) { ... } }"
     if text.isidentifier() and before[:1].isdigit() and (line, column) == token.span[:2]:
@@ -579,6 +590,13 @@ def _remedy(token: Token, previous: Token, following: Token, expected: AbstractS
         return f"there is no '{text}=': assign the whole expression"
     if text == "." and following.type == "INT":
         return "digits come before a point: 0.5"
+    if before.isidentifier() and expected >= {"(", ".", "=", "["}:
+        if len(before) > len("if") and (remedy := did_you_mean(before, STATEMENT_WORDS)):
+            return remedy
+        if text in OPERATORS:
+            return "a statement assigns or calls: bind the value with let"
+        if is_name or text == ":":
+            return "variables are declared with let: let name: type = value;"
     if ";" in expected and token.line > line:
         return "is a ';' missing at the end of the line before?"
     return ""
