@@ -343,10 +343,12 @@ def test_an_image_carries_its_numerics_defaults(impl, check, values):
     check.equal(said(impl, check, policy=policy)["policy"], policy, "the policy")
 
 
+@feature("ir-pack")
 @clause("RT-08.1-12", "RT-02-01")
 def test_an_image_of_ir_alone_has_metadata_too(impl, check):
     """An IR-pack has the same kernel table and names the same targets (AMB-RT-44)."""
     whole, pack = said(impl, check, THREE), said(impl, check, THREE, ir_pack=True)
+    check.reading("AMB-RT-44", "ignore the word", pack == whole)
     kinds = [section["kind"] for section in pack["sections"]]
     check.equal(kinds.count("metadata"), 1, "the number of metadata sections")
     check.true(not {"ptx", "rocdl"} & set(kinds), "there is no binary section", kinds)

@@ -75,7 +75,7 @@ def test_ranks_that_bring_different_shapes_mismatch(impl, check, other):
     rank = len(other.shape)
     type_ = f"tensor<{'x'.join('?' * rank)}xfp32>"
     text = program(
-        issue("%f", "%x", SUM, type_=type_), awaits("%y", "%f"), returns("%y", type_), takes=f"%x: {type_}", gives=type_
+        issue("%f", "%x", SUM), awaits("%y", "%f"), returns("%y", type_), takes=f"%x: {type_}", gives=type_
     ).replace("[4]", "[2]")
     first = tensor_of("fp32", [2] * 8) if rank == 1 else tensor_of("fp32", [[2] * 2] * 4)
     check.returns(impl.collectives.execute(text=text, function="f", ranks=[{"x": first}, {"x": first}]))

@@ -25,9 +25,9 @@ REFUSED = ("distributed", "types", "numerics", "syntax")
 """Bad attributes are of no single category: what refuses them is the dialect, its types or its syntax."""
 
 
-def awaited(attributes=SUM, collective="all_reduce", gives=T, mesh="dp=4"):
+def awaited(attributes=SUM, collective="all_reduce", gives=T, mesh="dp=4", type_=None):
     """One collective, awaited and returned."""
-    lines = [issue("%f", "%x", attributes, collective), awaits("%y", "%f"), returns("%y", gives)]
+    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
     return program(*lines, gives=gives, mesh=mesh)
 
 
@@ -46,11 +46,20 @@ COLLECTIVES = {
 
 @pytest.mark.parametrize(("collective", "attributes", "gives"), COLLECTIVES.values(), ids=COLLECTIVES)
 def test_a_collective_yields_a_future_of_what_each_rank_will_have(impl, check, collective, attributes, gives):
-    """!tessera.future<T>, from which tessera.await makes a T (AMB-COLL-15)."""
-    answer = told(impl, check, awaited(attributes, collective, gives))
-    (issued,) = operations(answer, f"tessera.collective.{collective}")
-    check.equal([plain(type_) for type_ in issued["operand_types"]], [T], "the type of the operand")
-    check.equal([plain(type_) for type_ in issued["result_types"]], [f"future<{gives}>"], "the type of the result")
+    """!tessera.future<T>, from which tessera.await makes a T; the type after a colon is the operand's (AMB-COLL-15)."""
+
+    def observed(type_):
+        return impl.collectives.read(text=awaited(attributes, collective, gives, type_=type_))
+
+    for type_ in (None, T):
+        if type_ and isinstance(observed(type_), Rejected):
+            of_results = [observed(result) for result in (gives, f"!tessera.future<{gives}>")]
+            takes_result = any(isinstance(observation, Returned) for observation in of_results)
+            check.reading("AMB-COLL-15", "the result type", takes_result)
+        answer = told(impl, check, awaited(attributes, collective, gives, type_=type_))
+        (issued,) = operations(answer, f"tessera.collective.{collective}")
+        check.equal([plain(type_) for type_ in issued["operand_types"]], [T], "the type of the operand")
+        check.equal([plain(type_) for type_ in issued["result_types"]], [f"future<{gives}>"], "the type of the result")
 
 
 @clause("COLL-02.1-05")
@@ -58,7 +67,7 @@ def test_a_collective_yields_a_future_of_what_each_rank_will_have(impl, check, c
 def test_await_takes_a_future_and_yields_its_value(impl, check, type_text):
     """The value is a tensor in any layout, or a scalar; the types may be left out or stated."""
     for signature in ("", f" : (!tessera.future<{type_text}>) -> {type_text}", f" : {type_text}"):
-        lines = [issue("%f", "%x", SUM, type_=type_text), awaits("%y", "%f") + signature, returns("%y", type_text)]
+        lines = [issue("%f", "%x", SUM), awaits("%y", "%f") + signature, returns("%y", type_text)]
         answer = told(impl, check, program(*lines, takes=f"%x: {type_text}", gives=type_text))
         (actual,) = operations(answer, "tessera.await")
         check.equal(

@@ -38,14 +38,14 @@ def handed_on(way, type_):
     call = '%r = "tessera.graph.call"({}) {{callee = "helper"}} : ({}) -> {}'
     end = returns("%s", type_)
     if way == "out-of-a-branch":
-        sides = ([issue(name, "%x", SUM, type_=type_)] for name in ("%y", "%z"))
+        sides = ([issue(name, "%x", SUM)] for name in ("%y", "%z"))
         return program(branch(*sides, future), awaits("%s", "%r"), end, takes=takes, gives=type_)
     if way == "out-of-a-call":
         text = program(call.format("%x", type_, future), awaits("%s", "%r"), end, takes=takes, gives=type_)
-        operations = [issue("%w", "%v", SUM, type_=type_), returns("%w", future)]
+        operations = [issue("%w", "%v", SUM), returns("%w", future)]
         return with_helper(text, *operations, takes=f"%v: {type_}", gives=future)
     text = program(
-        issue("%f", "%x", SUM, type_=type_),
+        issue("%f", "%x", SUM),
         call.format("%f", future, type_),
         returns("%r", type_),
         takes=takes,
@@ -79,7 +79,7 @@ def test_a_future_has_an_extent_that_is_not_known(impl, check, collective):
     attributes, expected = PARTS[collective]
     waits = f"{awaits('%y', '%f')} : (!tessera.future<{OPEN}>) -> {OPEN}"
     text = program(
-        issue("%f", "%x", attributes, collective, OPEN), waits, returns("%y", OPEN), takes=f"%x: {OPEN}", gives=OPEN
+        issue("%f", "%x", attributes, collective), waits, returns("%y", OPEN), takes=f"%x: {OPEN}", gives=OPEN
     )
     rows = [tensor_of("fp32", [(rank + 1) * i for i in range(8)]) for rank in range(4)]
     for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows))):

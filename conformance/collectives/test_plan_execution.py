@@ -33,7 +33,7 @@ def collective_of(collective, extent, attributes):
     """A collective of a vector on four ranks."""
     type_, gives = vector(extent), vector(int(extent * GIVES.get(collective, 1)))
     operator = f"{SUM}, " if "reduce" in collective else "root=2, " if collective == "broadcast" else ""
-    lines = [issue("%f", "%x", operator + attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    lines = [issue("%f", "%x", operator + attributes, collective), awaits("%y", "%f"), returns("%y", gives)]
     return program(*lines, takes=f"%x: {type_}", gives=gives)
 
 
@@ -116,7 +116,7 @@ def test_chunks_of_a_matrix_land_where_their_elements_belong(impl, check, collec
     expected = of_matrices(collective, matrices, dims)
     shape = (len(expected[0]), len(expected[0][0]))
     type_, gives = "tensor<3x6xfp32>", f"tensor<{shape[0]}x{shape[1]}xfp32>"
-    lines = [issue("%f", "%x", f"{attributes}, chunk={chunk}", collective, type_), awaits("%y", "%f")]
+    lines = [issue("%f", "%x", f"{attributes}, chunk={chunk}", collective), awaits("%y", "%f")]
     text = program(*lines, returns("%y", gives), takes=f"%x: {type_}", gives=gives, mesh="dp=3")
     inputs = [{"x": fp32(flat(matrix), (3, 6))} for matrix in matrices]
     for seed in SEEDS[:4]:
@@ -131,7 +131,7 @@ def test_chunks_have_the_bits_of_the_canonical_sum(impl, check, dtype):
     """The sum depends on the order of the ranks, and has the bits of the whole program (AMB-COLL-04)."""
     type_ = f"tensor<101x{dtype}>"
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=64", type_=type_),
+        issue("%f", "%x", f"{SUM}, chunk=64"),
         awaits("%y", "%f"),
         returns("%y", type_),
         takes=f"%x: {type_}",
@@ -162,8 +162,8 @@ def test_a_buffer_holds_one_chunk_at_a_time(impl, check, depth):
     """Eleven chunks of each of two collectives: none has elements of a later one (AMB-COLL-58, AMB-COLL-89)."""
     type_ = vector(83)
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=32", type_=type_),
-        issue("%g", "%x", 'op="max", chunk=32', type_=type_),
+        issue("%f", "%x", f"{SUM}, chunk=32"),
+        issue("%g", "%x", 'op="max", chunk=32'),
         awaits("%a", "%f"),
         awaits("%b", "%g"),
         returns("%a, %b", f"{type_}, {type_}"),
@@ -205,9 +205,9 @@ def test_a_value_is_whole_where_it_is_used(impl, check, early):
     """The program may await it anywhere; a future never awaited has no effect (AMB-COLL-03, AMB-COLL-58)."""
     type_ = vector(50)
     wait = [awaits("%s", "%f")]
-    lines = [issue("%f", "%x", f"{SUM}, chunk=36", type_=type_), *(wait if early else [])]
-    lines += [binary("%a", "add", "%x", "%x", type_), issue("%g", "%a", 'op="max", chunk=20', type_=type_)]
-    lines += [issue("%h", "%x", 'op="min", chunk=20', type_=type_)]
+    lines = [issue("%f", "%x", f"{SUM}, chunk=36"), *(wait if early else [])]
+    lines += [binary("%a", "add", "%x", "%x", type_), issue("%g", "%a", 'op="max", chunk=20')]
+    lines += [issue("%h", "%x", 'op="min", chunk=20')]
     lines += [binary("%b", "subtract", "%a", "%x", type_), *([] if early else wait)]
     lines += [binary("%c", "subtract", "%b", "%s", type_), awaits("%t", "%g"), binary("%d", "add", "%c", "%t", type_)]
     text = program(*lines, returns("%d", type_), takes=f"%x: {type_}", gives=type_)
@@ -226,11 +226,11 @@ def test_a_value_is_whole_where_it_is_used(impl, check, early):
 @clause("COLL-08-10", "COLL-02.1-02")
 def test_a_collective_of_a_collective_takes_its_value(impl, check):
     """A gather of the shard of a reduce-scatter is the whole sum."""
-    part, type_ = vector(15), vector(60)
+    type_ = vector(60)
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=28", "reduce_scatter", type_),
+        issue("%f", "%x", f"{SUM}, chunk=28", "reduce_scatter"),
         awaits("%s", "%f"),
-        issue("%g", "%s", "chunk=16", "all_gather", part),
+        issue("%g", "%s", "chunk=16", "all_gather"),
         awaits("%y", "%g"),
         returns("%y", type_),
         takes=f"%x: {type_}",
@@ -249,7 +249,7 @@ def test_draws_are_those_of_the_program(impl, check):
     """Their streams are numbered as the program draws, whichever unit could run first."""
     type_ = vector(6)
     text = program(
-        issue("%f", "%x", SUM, type_=type_),
+        issue("%f", "%x", SUM),
         awaits("%s", "%f"),
         f'%u = "tessera.graph.uniform"() {{shape = [6], seed = 5, dtype = "fp32"}} : () -> {type_}',
         binary("%a", "add", "%u", "%s", type_),
@@ -284,7 +284,7 @@ def test_each_group_meets_for_itself(impl, check, collective, where, groups):
     size = len(groups[0])
     type_, gives = vector(30), vector(30 * size if collective == "all_gather" else 30)
     operator = f"{SUM}, " if collective == "all_reduce" else "root=1, " if collective == "broadcast" else ""
-    lines = [issue("%f", "%x", f"{operator}{where}, chunk=28", collective, type_), awaits("%y", "%f")]
+    lines = [issue("%f", "%x", f"{operator}{where}, chunk=28", collective), awaits("%y", "%f")]
     text = program(*lines, returns("%y", gives), takes=f"%x: {type_}", gives=gives, mesh="dp=2 tp=3")
     rows = [numbers(rank, 30) for rank in range(6)]
     expected = [[] for _ in rows]
@@ -328,7 +328,7 @@ def test_a_collective_that_yields_its_value_at_once_is_a_unit_too(impl, check, a
 def test_a_wire_that_loses_bits_is_refused_as_it_is_for_the_program(impl, check):
     """Under strict; under fast it is allowed, and its twin of bf16 loses nothing (AMB-COLL-05, AMB-COLL-53)."""
     type_ = vector(8)
-    lossy = program(issue("%f", "%x", f'{SUM}, dtype="bf16"', type_=type_), awaits("%y", "%f"), returns("%y", type_))
+    lossy = program(issue("%f", "%x", f'{SUM}, dtype="bf16"'), awaits("%y", "%f"), returns("%y", type_))
     inputs = [{"x": fp32(numbers(rank, 8))} for rank in range(4)]
     refused = impl.collectives.execute_plan(text=lossy, function="f", ranks=inputs)
     check.status(refused, "TESS_ERR_DETERMINISM_VIOLATION")
@@ -343,7 +343,7 @@ def test_under_fast_the_data_of_a_plan_are_rounded_to_the_wire_that_the_program_
     """1 + 2^-8 is 1 as bf16, so that two of them are 2; without a dtype their sum is exact (AMB-COLL-53)."""
     type_ = vector(8)
     text = program(
-        issue("%f", "%x", f'{SUM}, dtype="bf16", chunk=16', type_=type_),
+        issue("%f", "%x", f'{SUM}, dtype="bf16", chunk=16'),
         awaits("%y", "%f"),
         returns("%y", type_),
         mesh="dp=2",

@@ -30,7 +30,7 @@ def test_tensors_that_travelled_together_are_split_again(impl, check, collective
     shapes = {"a": (3,), "b": (5, 2), "c": (7,)}
     types = {name: f"tensor<{'x'.join(map(str, shape))}xfp32>" for name, shape in shapes.items()}
     operator = SUM if collective == "all_reduce" else "root=3"
-    lines = [issue(f"%f{name}", f"%{name}", f"{operator}, chunk=80", collective, held) for name, held in types.items()]
+    lines = [issue(f"%f{name}", f"%{name}", f"{operator}, chunk=80", collective) for name, held in types.items()]
     lines += [awaits(f"%r{name}", f"%f{name}") for name in types]
     gives = ", ".join(types.values())
     takes = ", ".join(f"%{name}: {held}" for name, held in types.items())
@@ -57,7 +57,7 @@ def folding(before, after, extent=25):
     if before is not None:
         lines.append('%m = "tessera.graph.multiply"(%x, %s)' if before == "scale" else cast("%m", "%x", before))
         source, dtype = "%m", dtype if before == "scale" else before
-    lines += [issue("%f", source, f"{SUM}, chunk=32", type_=f"tensor<{extent}x{dtype}>"), awaits("%v", "%f")]
+    lines += [issue("%f", source, f"{SUM}, chunk=32"), awaits("%v", "%f")]
     value = "%v"
     if after is not None:
         lines.append('%y = "tessera.graph.multiply"(%v, %s)' if after == "scale" else cast("%y", "%v", after))
@@ -104,7 +104,7 @@ def test_a_scaling_and_a_cast_before_a_collective_keep_their_order(impl, check, 
         scaled, cast_ = cast("%m", "%x", "bf16"), '%n = "tessera.graph.multiply"(%m, %s)'
         takes = f"%x: {vector(25)}, %s: bf16"
     gives = "tensor<25xbf16>"
-    lines = [scaled, cast_, issue("%f", "%n", f"{SUM}, chunk=32", type_=gives), awaits("%v", "%f")]
+    lines = [scaled, cast_, issue("%f", "%n", f"{SUM}, chunk=32"), awaits("%v", "%f")]
     text = program(*lines, returns("%v", gives), takes=takes, gives=gives, mesh="dp=3")
     scale = tensor_of("fp32" if first == "scale" else "bf16", 3)
     inputs = [{"x": fp32([257] * 25), "s": scale} for _ in range(3)]
@@ -120,7 +120,7 @@ def test_a_scale_that_is_computed_behind_the_collective_is_waited_for(impl, chec
     """The scalar is made between the issue and the use: nine times the sum, wherever the scaling is done."""
     type_ = vector(25)
     lines = [
-        issue("%f", "%x", f"{SUM}, chunk=32", type_=type_),
+        issue("%f", "%x", f"{SUM}, chunk=32"),
         '%t = "tessera.graph.multiply"(%s, %s) : (fp32, fp32) -> fp32',
         awaits("%v", "%f"),
         '%y = "tessera.graph.multiply"(%v, %t)',
@@ -155,7 +155,7 @@ def test_a_factor_that_is_made_after_the_collective_scales_its_value(impl, check
     """A product of scalars, computed once the first chunk may be on its way."""
     type_ = vector(8)
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=8", type_=type_),
+        issue("%f", "%x", f"{SUM}, chunk=8"),
         '%t = "tessera.graph.multiply"(%s, %s) : (fp32, fp32) -> fp32',
         awaits("%v", "%f"),
         f'%y = "tessera.graph.multiply"(%v, %t) : ({type_}, fp32) -> {type_}',

@@ -18,7 +18,7 @@ pytestmark = feature("plan-execution", "graph-ir-text")
 
 
 OVERLAPPED = [
-    issue("%f", "%x", f"{SUM}, chunk=16KiB", type_=vector(40000)),
+    issue("%f", "%x", f"{SUM}, chunk=16KiB"),
     binary("%a", "add", "%x", "%x", vector(40000)),
     binary("%b", "multiply", "%a", "%a", vector(40000)),
     awaits("%s", "%f"),

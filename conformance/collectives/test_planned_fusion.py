@@ -22,9 +22,10 @@ SMALL = {"a": "3", "b": "5x2", "c": "7"}
 def small(*lines, returned, chunk="1KiB", attributes=("sum", "sum", "sum"), collective="all_reduce"):
     """Collectives of three small tensors, then the lines that are given."""
     types = {name: f"tensor<{shape}xfp32>" for name, shape in SMALL.items()}
-    first = []
-    for (name, held), op in zip(types.items(), attributes, strict=True):
-        first.append(issue(f"%f{name}", f"%{name}", f'op="{op}", chunk={chunk}', collective, held))
+    first = [
+        issue(f"%f{name}", f"%{name}", f'op="{op}", chunk={chunk}', collective)
+        for name, op in zip(types, attributes, strict=True)
+    ]
     gives = ", ".join(types[name] for name in returned)
     values = ", ".join(f"%r{name}" for name in returned)
     takes = ", ".join(f"%{name}: {held}" for name, held in types.items())
@@ -93,7 +94,7 @@ def test_collectives_that_differ_travel_apart(impl, check, collective, attribute
     """Two small tensors, whose attributes or dtypes differ (AMB-COLL-56)."""
     types = [f"tensor<4x{dtype}>" for dtype in dtypes]
     issues = [
-        issue(f"%f{name}", f"%{name}", f"{own}, chunk=1KiB", collective, type_)
+        issue(f"%f{name}", f"%{name}", f"{own}, chunk=1KiB", collective)
         for name, own, type_ in zip("ab", attributes, types, strict=True)
     ]
     takes, gives = f"%a: {types[0]}, %b: {types[1]}", ", ".join(types)
@@ -125,11 +126,11 @@ def test_a_tensor_whose_value_is_used_before_the_next_travels_alone(impl, check)
     """Its consumer cannot wait for the others, the last of which depends on it."""
     type_ = "tensor<3xfp32>"
     lines = [
-        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=type_),
-        issue("%g", "%x", f"{SUM}, chunk=1KiB", type_=type_),
+        issue("%f", "%x", f"{SUM}, chunk=1KiB"),
+        issue("%g", "%x", f"{SUM}, chunk=1KiB"),
         awaits("%a", "%f"),
         binary("%b", "add", "%a", "%a", type_),
-        issue("%h", "%b", f"{SUM}, chunk=1KiB", type_=type_),
+        issue("%h", "%b", f"{SUM}, chunk=1KiB"),
         awaits("%c", "%g"),
         awaits("%d", "%h"),
         returns("%c, %d", f"{type_}, {type_}"),
@@ -200,7 +201,7 @@ def test_a_scaling_or_cast_beside_a_collective_is_folded(impl, check, before_it,
         scaled = f'%m = "tessera.graph.multiply"(%x, %s) : ({T}, fp32) -> {T}'
         lines.append(scaled if before_it == "scale" else cast("%m", "%x", before_it))
         source = "%m"
-    lines += [issue("%f", source, SUM, type_=type_), awaits("%v", "%f")]
+    lines += [issue("%f", source, SUM), awaits("%v", "%f")]
     gives, value = type_, "%v"
     if behind_it is not None:
         lines.append('%y = "tessera.graph.multiply"(%s, %v)' if behind_it == "scale" else cast("%y", "%v", behind_it))
@@ -236,14 +237,13 @@ def test_a_scaling_or_cast_beside_another_collective_is_folded_too(
 ):
     """One that scatters, gathers or broadcasts folds as an all-reduce does (AMB-COLL-57)."""
     dtype = "bf16" if kind == "cast" else "fp32"
-    sent = dtype if place == "before" else "fp32"
 
     def beside(result, operand):
         """The scaling or the cast."""
         scaled = f'{result} = "tessera.graph.multiply"({operand}, %s)'
         return scaled if kind == "scale" else cast(result, operand, "bf16")
 
-    collected = [issue("%f", "%m" if place == "before" else "%x", attributes, collective, f"tensor<8x{sent}>")]
+    collected = [issue("%f", "%m" if place == "before" else "%x", attributes, collective)]
     collected.append(awaits("%v", "%f"))
     before = place == "before"
     lines = [beside("%m", "%x"), *collected] if before else [*collected, beside("%y", "%v")]
@@ -262,7 +262,7 @@ def test_a_scaling_or_cast_beside_another_collective_is_folded_too(
 @clause("COLL-02.4-03", "COLL-02.4-05")
 def test_a_folded_cast_travels_narrow_and_adds_wide(impl, check, wire):
     """The narrow dtype is on the wire, the sum is in fp32 (AMB-COLL-06, AMB-COLL-57)."""
-    lines = [cast("%m", "%x", wire), issue("%f", "%m", SUM, type_=f"tensor<8x{wire}>"), awaits("%v", "%f")]
+    lines = [cast("%m", "%x", wire), issue("%f", "%m", SUM), awaits("%v", "%f")]
     text = program(*lines, cast("%y", "%v", "fp32"), returns("%y"), gives=T)
     (unit,) = chunks(planned(impl, check, text))
     check.equal((unit["wire"], unit["reduces_in"]), (wire, "fp32"), "what travels, and in what is added")
@@ -286,7 +286,7 @@ def test_what_something_else_uses_is_not_folded(impl, check):
     wide = "tensor<8xfp64>"
     widened = program(
         cast("%m", "%x", "fp64"),
-        issue("%f", "%m", SUM, type_=wide),
+        issue("%f", "%m", SUM),
         awaits("%v", "%f"),
         returns("%v", wide),
         takes=takes,

@@ -41,7 +41,7 @@ def sliced(shape, dtype, chunk, name="chunk", collective="all_reduce"):
         "all_gather": lambda: f"tensor<{int(shape) * 4}x{dtype}>",
         "reduce_scatter": lambda: f"tensor<{int(shape) // 4}x{dtype}>",
     }.get(collective, lambda: type_)()
-    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    lines = [issue("%f", "%x", attributes, collective), awaits("%y", "%f"), returns("%y", gives)]
     return program(*lines, takes=f"%x: {type_}", gives=gives)
 
 
@@ -114,7 +114,7 @@ def test_without_a_chunk_a_collective_is_one(impl, check):
     """One chunk has all elements; a tensor of no elements has one chunk too, since its ranks still communicate."""
     for extent in (1000, 0):
         type_ = f"tensor<{extent}xfp32>"
-        lines = [issue("%f", "%x", SUM, type_=type_), awaits("%y", "%f"), returns("%y", type_)]
+        lines = [issue("%f", "%x", SUM), awaits("%y", "%f"), returns("%y", type_)]
         units = planned(impl, check, program(*lines, takes=f"%x: {type_}", gives=type_), tile=64)
         check.equal(stretches(units, "%f"), [(0, extent)], "the elements of the only chunk")
 
@@ -235,12 +235,11 @@ def test_what_is_never_used_is_never_awaited(impl, check):
 @clause("COLL-08-10", "COLL-02.1-02")
 def test_a_return_and_a_collective_are_uses(impl, check):
     """Each waits for what it takes."""
-    part = "tensor<2xfp32>"
     lines = [
         issue("%f", "%x", SUM, "reduce_scatter"),
         awaits("%s", "%f"),
         binary("%a", "add", "%x", "%x"),
-        issue("%g", "%s", "", "all_gather", part),
+        issue("%g", "%s", "", "all_gather"),
         awaits("%y", "%g"),
         returns("%y, %a", f"{T}, {T}"),
     ]
@@ -259,7 +258,7 @@ def test_only_what_uses_a_value_waits_for_its_chunks(impl, check):
     """Compute beside a collective in chunks starts before any of them has ended; the use waits for them all."""
     type_ = "tensor<1000xfp32>"
     lines = [
-        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=type_),
+        issue("%f", "%x", f"{SUM}, chunk=1KiB"),
         binary("%a", "add", "%x", "%x", type_),
         awaits("%s", "%f"),
         binary("%b", "add", "%a", "%s", type_),
@@ -303,8 +302,8 @@ def test_no_more_chunks_are_under_way_than_allowed(impl, check, most, depth, exp
     """max_inflight counts the chunks of all collectives, depth those of one."""
     type_ = "tensor<1000xfp32>"
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=type_),
-        issue("%g", "%x", 'op="max", chunk=1KiB', type_=type_),
+        issue("%f", "%x", f"{SUM}, chunk=1KiB"),
+        issue("%g", "%x", 'op="max", chunk=1KiB'),
         awaits("%a", "%f"),
         awaits("%b", "%g"),
         returns("%a, %b", f"{type_}, {type_}"),

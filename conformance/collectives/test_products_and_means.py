@@ -205,7 +205,7 @@ def test_in_programs_they_have_the_same_bits(impl, check, op, dtype):
         type_ = f"tensor<{3 * ranks}x{dtype}>"
         for collective, oracle in (("all_reduce", all_reduce), ("reduce_scatter", reduce_scatter)):
             gives = type_ if collective == "all_reduce" else f"tensor<3x{dtype}>"
-            lines = [issue("%f", "%x", f'op="{op}"', collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+            lines = [issue("%f", "%x", f'op="{op}"', collective), awaits("%y", "%f"), returns("%y", gives)]
             text = program(*lines, takes=f"%x: {type_}", gives=gives, mesh=f"dp={ranks}")
             answers = on_ranks(impl, check, text, [{"x": x} for x in inputs])
             for rank, ((actual,), expected) in enumerate(zip(answers, oracle(*inputs, op=op), strict=True)):
@@ -220,7 +220,7 @@ def test_special_values_in_programs(impl, check, op, dtype):
     """Special values give the results that they give in `collectives.run`."""
     inputs = [tensor_of(dtype, row) for row in special(dtype)]
     type_ = f"tensor<{inputs[0].size}x{dtype}>"
-    lines = [issue("%f", "%x", f'op="{op}"', type_=type_), awaits("%y", "%f"), returns("%y", type_)]
+    lines = [issue("%f", "%x", f'op="{op}"'), awaits("%y", "%f"), returns("%y", type_)]
     text = program(*lines, takes=f"%x: {type_}", gives=type_, mesh="dp=3")
     answers = on_ranks(impl, check, text, [{"x": x} for x in inputs])
     for (actual,), expected in zip(answers, all_reduce(*inputs, op=op), strict=True):
@@ -236,7 +236,7 @@ def test_a_program_with_an_operator_that_a_dtype_lacks_is_refused(impl, check, c
     type_ = f"tensor<8x{dtype}>"
     gives = type_ if collective == "all_reduce" else f"tensor<2x{dtype}>"
     for said, legal in (("max" if dtype == "bool" else "sum", True), (op, False)):
-        lines = [issue("%f", "%x", f'op="{said}"', collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+        lines = [issue("%f", "%x", f'op="{said}"', collective), awaits("%y", "%f"), returns("%y", gives)]
         answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {type_}", gives=gives))
         if legal:
             check.accepts(answer)

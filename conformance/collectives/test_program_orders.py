@@ -30,7 +30,7 @@ DETERMINISTIC = {"level": "deterministic"}
 def reducing(attributes, type_, collective="all_reduce", gives=None, mesh="dp=3"):
     """One reduction of %x."""
     gives = gives or type_
-    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    lines = [issue("%f", "%x", attributes, collective), awaits("%y", "%f"), returns("%y", gives)]
     return program(*lines, takes=f"%x: {type_}", gives=gives, mesh=mesh)
 
 
@@ -164,7 +164,7 @@ def test_tensors_that_travel_together_keep_their_own_orders(impl, check, algorit
     counts, ranks = {"a": 13, "b": 31, "c": 17}, 5
     rows = {name: spread(ranks, count=count, seed=2700 + count) for name, count in counts.items()}
     attributes = f'{SUM}, chunk=400, algo="{algorithm}"'
-    lines = [issue(f"%f{name}", f"%{name}", attributes, type_=vector(count)) for name, count in counts.items()]
+    lines = [issue(f"%f{name}", f"%{name}", attributes) for name, count in counts.items()]
     lines += [awaits(f"%r{name}", f"%f{name}") for name in counts]
     gives = ", ".join(map(vector, counts.values()))
     takes = ", ".join(f"%{name}: {vector(count)}" for name, count in counts.items())

@@ -30,7 +30,7 @@ WAYS = [
 def judge_text(impl, check, attributes, dtype, legal):
     """Verify a program of one collective with these attributes, which is legal or refused."""
     type_ = f"tensor<8x{dtype}>"
-    lines = [issue("%f", "%x", attributes, type_=type_), awaits("%y", "%f"), returns("%y", type_)]
+    lines = [issue("%f", "%x", attributes), awaits("%y", "%f"), returns("%y", type_)]
     answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {type_}", gives=type_))
     if legal:
         check.accepts(answer)
@@ -71,7 +71,7 @@ def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, che
     def executed(rows, wire, level):
         """Return the answer to an all-reduce over the wire."""
         type_ = f"tensor<8x{rows[0].dtype}>"
-        lines = [issue("%f", "%x", f'{SUM}, dtype="{wire}"', type_=type_), awaits("%y", "%f"), returns("%y", type_)]
+        lines = [issue("%f", "%x", f'{SUM}, dtype="{wire}"'), awaits("%y", "%f"), returns("%y", type_)]
         text = program(*lines, takes=f"%x: {type_}", gives=type_, mesh="dp=3")
         return impl.collectives.execute(text=text, function="f", ranks=given(rows), **level)
 
@@ -104,7 +104,7 @@ def test_a_wire_is_for_floats(impl, check, dtype):
 def test_under_fast_data_are_rounded_to_the_wire_that_the_program_names(impl, check):
     """1 + 2^-8 is 1 as bf16, so that two of them are 2 (AMB-COLL-53, AMB-COLL-61)."""
     type_ = "tensor<4xfp32>"
-    lines = [issue("%f", "%x", f'{SUM}, dtype="bf16"', type_=type_), awaits("%y", "%f"), returns("%y", type_)]
+    lines = [issue("%f", "%x", f'{SUM}, dtype="bf16"'), awaits("%y", "%f"), returns("%y", type_)]
     text = program(*lines, takes=f"%x: {type_}", gives=type_, mesh="dp=2")
     rows = [tensor_of("fp32", [1.00390625] * 4)] * 2
     answer = check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows), level="fast"))
@@ -141,7 +141,7 @@ def test_under_fast_the_wire_decides_the_bits_of_every_collective(
     """Each contribution is rounded to the wire once, and the combined value once more (AMB-COLL-61)."""
     type_, gives = "tensor<4xfp32>", f"tensor<{len(expected)}xfp32>"
     attributes = ", ".join(filter(None, [attributes, f'dtype="{wire}"']))
-    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    lines = [issue("%f", "%x", attributes, collective), awaits("%y", "%f"), returns("%y", gives)]
     text = program(*lines, takes=f"%x: {type_}", gives=gives, mesh="dp=2")
     rows = [tensor_of("fp32", [float(value)] * 4) for value in values]
     call = impl.collectives.execute_plan if plan else impl.collectives.execute
@@ -158,7 +158,7 @@ def test_data_of_a_blockwise_program_are_scaled(impl, check, collective, far, pl
     type_, size = "tensor<4xfp32>", {"all_reduce": 4, "reduce_scatter": 2, "all_gather": 8}[collective]
     attributes = 'dtype="fp8", qscheme="blockwise"' + ("" if collective == "all_gather" else f", {SUM}")
     gives = f"tensor<{size}xfp32>"
-    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    lines = [issue("%f", "%x", attributes, collective), awaits("%y", "%f"), returns("%y", gives)]
     text = program(*lines, takes=f"%x: {type_}", gives=gives, mesh="dp=2")
     call = impl.collectives.execute_plan if plan else impl.collectives.execute
     answer = call(text=text, function="f", ranks=given([tensor_of("fp32", [1000.0] * 4)] * 2), level="fast")
@@ -186,7 +186,7 @@ def test_a_blockwise_program_is_refused_as_a_call_is(impl, check):
 def test_a_nan_has_no_scale_in_a_program_either(impl, check, plan):
     """Under fast, where it would travel in a block (AMB-COLL-63)."""
     type_ = "tensor<4xfp32>"
-    lines = [issue("%f", "%x", f'{SUM}, dtype="fp8", qscheme="blockwise"', type_=type_), awaits("%y", "%f")]
+    lines = [issue("%f", "%x", f'{SUM}, dtype="fp8", qscheme="blockwise"'), awaits("%y", "%f")]
     text = program(*lines, returns("%y", type_), takes=f"%x: {type_}", gives=type_, mesh="dp=2")
     call = impl.collectives.execute_plan if plan else impl.collectives.execute
     rows = [tensor_of("fp32", [1.0, float("nan"), 2.0, 3.0]), tensor_of("fp32", [1.0] * 4)]

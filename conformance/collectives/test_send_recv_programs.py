@@ -39,8 +39,8 @@ def test_values_go_around_the_group(impl, check, ranks, dtype):
     type_, rows = f"tensor<7x{dtype}>", rows_of(ranks, dtype, 7)
     for shift in [*range(1, ranks), *range(1 - ranks, 0)]:
         text = program(
-            send("%f", "%x", f"shift={shift}", type_),
-            recv("%g", "%x", f"shift={-shift}", type_),
+            send("%f", "%x", f"shift={shift}"),
+            recv("%g", "%x", f"shift={-shift}"),
             awaits("%s", "%f"),
             awaits("%y", "%g"),
             returns("%y, %s", f"{type_}, {type_}"),
@@ -59,9 +59,9 @@ def test_bits_arrive_as_they_are(impl, check):
     values = [[0.0, -0.0, float("inf")], [float("-inf"), float("nan"), 2.0**-149]]
     type_, takes = "tensor<2x3xfp32>", "%x: tensor<2x3xfp32>, %k: fp64"
     text = program(
-        send("%f", "%x", "shift=1", type_),
+        send("%f", "%x", "shift=1"),
         send("%h", "%k", "shift=1", "fp64"),
-        recv("%g", "%x", "shift=-1", type_),
+        recv("%g", "%x", "shift=-1"),
         recv("%i", "%k", "shift=-1", "fp64"),
         awaits("%y", "%g"),
         awaits("%z", "%i"),
@@ -213,8 +213,8 @@ def test_a_ring_of_messages_sums_what_all_ranks_bring(impl, check, ranks):
         f'%n = "tessera.graph.constant"() {{value = {ranks}, dtype = "int32"}} : () -> int32',
         '%total = "tessera.graph.for"(%one, %n, %one, %x) ({',
         f"^bb0(%i: int32, %sum: {type_}):",
-        f"  {send('%f', '%sum', 'shift=1, tag=3', type_)}",
-        f"  {recv('%g', '%sum', 'shift=-1, tag=3', type_)}",
+        f"  {send('%f', '%sum', 'shift=1, tag=3')}",
+        f"  {recv('%g', '%sum', 'shift=-1, tag=3')}",
         f"  {awaits('%come', '%g')}",
         f"  {binary('%next', 'add', '%come', '%x', type_)}",
         f'  "tessera.graph.yield"(%next) : ({type_}) -> ()',
@@ -328,7 +328,7 @@ def test_ends_of_different_dtypes_are_a_mismatch(impl, check):
     for dtype in ("fp32", "bf16", "fp64", "int32"):
         type_ = f"tensor<8x{dtype}>"
         then = [send("%f", "%x", "peer=1"), awaits("%y", "%f")]
-        otherwise = [recv("%g", "%b", "peer=0", type_), awaits("%v", "%g"), binary("%z", "add", "%x", "%x")]
+        otherwise = [recv("%g", "%b", "peer=0"), awaits("%v", "%g"), binary("%z", "add", "%x", "%x")]
         text = program(branch(then, otherwise), returns("%r"), takes=f"{BRANCHED}, %b: {type_}", mesh="dp=2")
         inputs = [rank | {"b": tensor_of(dtype, [0] * 8)} for rank in given(rows_of(2), c=[1, 0])]
         if dtype == "fp32":

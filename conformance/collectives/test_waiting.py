@@ -78,7 +78,7 @@ def test_an_awaited_future_has_the_bits_of_its_collective(impl, check, collectiv
     expected = wanted(collective, rows)
     type_, gives = (f"tensor<{size}x{dtype}>" for size in (count, expected[0].shape[0]))
     attributes = {"all_reduce": SUM, "reduce_scatter": SUM, "broadcast": f"root={ranks - 1}"}.get(collective, "")
-    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    lines = [issue("%f", "%x", attributes, collective), awaits("%y", "%f"), returns("%y", gives)]
     text = program(*lines, takes=f"%x: {type_}", gives=gives, mesh=f"dp={ranks}")
     for rank, ((actual,), value) in enumerate(zip(on_ranks(impl, check, text, given(rows)), expected, strict=True)):
         check.bits(actual, value, f"{collective}: rank {rank}")
@@ -109,7 +109,7 @@ def test_products_and_means_are_those_of_all_ranks(impl, check, collective, op, 
     gives = "tensor<6xfp32>" if collective == "all_reduce" else "tensor<2xfp32>"
     for dtype in ("fp32", "int32") if op == "mean" else ("fp32",):
         type_, result = "tensor<6xfp32>".replace("fp32", dtype), gives.replace("fp32", dtype)
-        lines = [issue("%f", "%x", f'op="{op}"', collective, type_), awaits("%y", "%f"), returns("%y", result)]
+        lines = [issue("%f", "%x", f'op="{op}"', collective), awaits("%y", "%f"), returns("%y", result)]
         text = program(*lines, takes=f"%x: {type_}", gives=result, mesh="dp=3")
         if dtype == "int32":
             check.rejects(impl.language.verify_ir(text=text), category=("types", "distributed"), at_line=FIRST_LINE)
@@ -349,7 +349,7 @@ def test_each_group_meets_for_itself(impl, check, shard, groups, collective):
         for rank, value in zip(group, wanted(collective, [rows[rank] for rank in group]), strict=True)
     }
     gives = f"tensor<{expected[0].shape[0]}xfp32>"
-    lines = [issue("%f", "%x", f"{extra}subgroup=!tessera.shard<{shard}>", collective, "tensor<6xfp32>")]
+    lines = [issue("%f", "%x", f"{extra}subgroup=!tessera.shard<{shard}>", collective)]
     lines += [awaits("%y", "%f"), returns("%y", gives)]
     text = program(*lines, takes="%x: tensor<6xfp32>", gives=gives, mesh="dp=2 tp=3")
     for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows))):

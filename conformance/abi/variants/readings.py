@@ -70,6 +70,15 @@ def wrapped(value: Any, place: dict[str, Any]) -> Any:
     return {"bits": (value % (1 << 8 * place["size"])).to_bytes(place["size"], "little").hex()}
 
 
+@varies("AMB-RT-44", "makes images with binaries where an IR-pack is asked for", *KERNELS, "abi/module-images/*")
+class NoPacks(ReferenceAdapter):
+    """Knows one kind of image."""
+
+    def abi_compile(self, *, ir_pack: bool = False, **options: Any) -> dict[str, Any]:
+        """The image with binaries."""
+        return super().abi_compile(**options)
+
+
 def same_major(module: AbiVersion, runtime: AbiVersion) -> bool:
     """A module of the runtime's major loads, whatever its minor."""
     return module[0] == runtime[0]

@@ -41,11 +41,15 @@ def program(
 
 
 def issue(
-    result: str, operand: str, attributes: str = "", collective: str = "all_reduce", type_: str = "tensor<8xfp32>"
+    result: str, operand: str, attributes: str = "", collective: str = "all_reduce", type_: str | None = None
 ) -> str:
-    """Return a collective in the form of section 2.1: the type of the operand, then the attributes."""
+    """Return a collective in the form of section 9.1, or with a type before the attributes, as in section 2.1.
+
+    Section 2.1 leaves open if the type is that of the operand (AMB-COLL-15), so most cases state none.
+    """
+    signature = f" : {type_}" if type_ else ""
     braces = f" {{{attributes}}}" if attributes else ""
-    return f"{result} = tessera.collective.{collective} {operand} : {type_}{braces}"
+    return f"{result} = tessera.collective.{collective} {operand}{signature}{braces}"
 
 
 def awaits(result: str, future: str) -> str:

@@ -8,17 +8,17 @@ from tessera_conformance.protocol import Observation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 
-from .programs import BRANCHED, T, awaits, branch, issue, program, returns
+from .programs import BRANCHED, awaits, branch, issue, program, returns
 
 
-def send(result: str, value: str, attributes: str, type_: str = T) -> str:
-    """Return a send in the form of section 2.1."""
-    return issue(result, value, attributes, "send", type_)
+def send(result: str, value: str, attributes: str) -> str:
+    """Return a send in the form of section 9.1."""
+    return issue(result, value, attributes, "send")
 
 
-def recv(result: str, buffer: str, attributes: str, type_: str = T) -> str:
+def recv(result: str, buffer: str, attributes: str) -> str:
     """Return a receive into a value with the type of a buffer."""
-    return issue(result, buffer, attributes, "recv", type_)
+    return issue(result, buffer, attributes, "recv")
 
 
 def rows_of(ranks: int, dtype: str = "fp32", count: int = 8) -> list[Tensor]:

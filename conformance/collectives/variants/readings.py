@@ -202,6 +202,16 @@ class AwaitedOnce(ReferenceAdapter):
         return super().collectives_execute(text=text, **arguments)
 
 
+COLONS = altered(
+    "AMB-COLL-15",
+    "takes the type after the colon for that of the future",
+    ("collectives/[fpsw]*",),
+    ReferenceAdapter,
+    (FutureCollective, "lone_type", "result"),
+    name="colon_of_the_future",
+)
+
+
 @varies(
     "AMB-COLL-101",
     "asks every reduction for its op",

@@ -15,8 +15,7 @@ def module_text(*collectives: tuple[str, str], mesh: str = MESH, type_: str = "t
     axes, extents = zip(*(axis.split("=") for axis in mesh.split()), strict=True)
     names = ", ".join(f'"{axis}"' for axis in axes)
     issues = [
-        f"%f{n} = tessera.collective.{name} %x : {type_} {{{attributes}}}"
-        for n, (name, attributes) in enumerate(collectives)
+        f"%f{n} = tessera.collective.{name} %x {{{attributes}}}" for n, (name, attributes) in enumerate(collectives)
     ]
     return "\n".join(
         [

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
-from tessera_reference.abi.status import Failure, Status, invalid
+from tessera_reference.abi.fatbin import verify
+from tessera_reference.abi.status import Failure, Status, invalid, unsupported
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.collectives.selection import Overrides, Selection
 from tessera_reference.runtime import calls, collectives, contexts
@@ -142,32 +141,20 @@ RING = altered(
 # Policies
 
 
-@varies("AMB-RT-88", "does not support what a context forbids", "runtime/module-policy/*")
-class ForbiddenUnsupported(ReferenceAdapter):
-    """Has another status for all of it."""
+def unsupported_signature(*arguments: Any) -> None:
+    """Verify a signature; a module without one that is trusted is not supported."""
+    try:
+        verify(*arguments)
+    except Failure as failure:
+        raise unsupported(failure.function, failure.given, failure.allowed) from None
 
-    forbidden = ("TESS_ERR_DETERMINISM_VIOLATION", "TESS_ERR_INVALID_VALUE")
 
-    @contextmanager
-    def unsupported(self) -> Iterator[None]:
-        """Refuse with the other status what the reference refuses."""
-        try:
-            yield
-        except Refusal as refusal:
-            code = "TESS_ERR_UNSUPPORTED" if refusal.outcome.code in self.forbidden else refusal.outcome.code
-            raise Refusal(code, "call", refusal.outcome.message) from None
-
-    def runtime_tessModuleLoad(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Load."""
-        with self.unsupported():
-            return dict(super().runtime_tessModuleLoad(**arguments))
-
-    def runtime_tessSetNumericsPolicy(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Set a policy."""
-        with self.unsupported():
-            return dict(super().runtime_tessSetNumericsPolicy(**arguments))
-
-    def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Launch."""
-        with self.unsupported():
-            return dict(super().runtime_tessLaunch(**arguments))
+FORBIDDEN = altered(
+    "AMB-RT-88",
+    "does not support what a context forbids",
+    ("runtime/module-policy/*",),
+    ReferenceAdapter,
+    (contexts, "violation", unsupported),
+    (calls, "verify", unsupported_signature),
+    name="forbidden_unsupported",
+)
