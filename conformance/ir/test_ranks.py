@@ -5,6 +5,7 @@ import pytest
 from tessera_conformance.dsl import func, module, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.collectives import all_reduce
+from tessera_conformance.protocol import Rejected, Returned
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, judge_declared
 
@@ -156,6 +157,31 @@ def test_the_example_reduces_a_product_over_its_axis(impl, check):
 def test_the_other_collectives_hand_out_parts_in_order_of_the_axis(impl, check, call, rows, expected):
     """Parts, roots and what is put together are counted by the coordinate along the axis (AMB-LANG-141)."""
     expect(impl, check, meshed(GRID, f"return dist.{call};"), rows, expected)
+
+
+@feature("mesh-collectives")
+@clause("LANG-09-02")
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("all_gather(X) @{axis=dp}", [[1, 1, 0, 0, 1, 0, 0, 0, 1]] * 3),
+        ("broadcast(X) @{axis=dp, root=1}", [[0, 1, 0]] * 3),
+        ("all_to_all(X) @{axis=dp}", [[1, 0, 0], [1, 1, 0], [0, 0, 1]]),
+    ],
+    ids=["gather", "broadcast", "all-to-all"],
+)
+def test_collectives_that_move_values_take_bools(impl, check, call, expected):
+    """bool has no sum, and is moved as int32 is (AMB-LANG-268)."""
+    rows = [[1, 1, 0], [0, 1, 0], [0, 0, 1]]
+
+    def observed(dtype):
+        source = meshed(line(3), f"return dist.{call};", parameters=f"X: tensor<3x{dtype}>")
+        return source, asked(impl, source, [tensor_of(dtype, row) for row in rows])
+
+    (source, answer), (_, of_numbers) = observed("bool"), observed("int32")
+    refuses = isinstance(answer, Rejected) and isinstance(of_numbers, Returned)
+    check.reading("AMB-LANG-268", "numbers alone", refuses)
+    expect(impl, check, source, rows, expected, "bool")
 
 
 @feature("mesh-collectives")

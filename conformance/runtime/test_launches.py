@@ -8,7 +8,16 @@ from time import perf_counter
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of, wrapped
-from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    BYTES,
+    COUNT,
+    D2D,
+    devices,
+    meshed,
+    opened,
+    refused,
+    two_contexts,
+)
 from tessera_conformance.chapters.runtime.kit.readings import INVALID, judge_partial_block, rejected
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
@@ -405,3 +414,33 @@ def test_a_trap_on_any_rank_is_reported(impl, check, ranks, rank):
         session.launch(kernel, packed(("int32", 1), ("ptr", pointer)))
         answer = session.attempt("tessStreamSynchronize", stream=session.stream)
         check.equal(getattr(answer, "code", ""), expected, "the status of the synchronization")
+
+
+# Meshes and contexts
+
+
+@clause("RT-04.5-17")
+@pytest.mark.parametrize(("ranks", "others"), [(1, 1), (2, 1), (1, 2)])
+def test_a_kernel_runs_on_every_mesh_of_its_context(impl, check, ranks, others):
+    """A context loads a module, so its kernel runs on one mesh and then on another one, and on the first again."""
+    session = opened(impl, check, ranks)
+    other = meshed(impl, check, session.context, devices(impl, check, others), dp=others)
+    kernel = session.kernel("fill")
+    for value, on in enumerate((session, other, session), 5):
+        pointer = on.allocate(BYTES)
+        on.launch(kernel, packed(("int32", value), ("ptr", pointer)))
+        check.equal(on.integers(pointer), [value] * COUNT, f"the result of launch {value - 4}")
+
+
+@clause("RT-19.A-01")
+def test_a_kernel_of_another_context_is_refused(impl, check):
+    """Kernel and mesh are of one context (AMB-RT-187): memory stays as it is, and the context's own kernel runs."""
+    stranger, session = two_contexts(impl, check)
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    arguments = packed(("int32", 7), ("ptr", pointer))
+    answer = session.launching(stranger.kernel("fill"), arguments)
+    check.reading("AMB-RT-187", "the kernel runs on the mesh", isinstance(answer, Returned))
+    refused(check, answer, INVALID)
+    check.equal(session.integers(pointer), list(range(COUNT)), "the memory after the refusal")
+    session.launch(session.kernel("fill"), arguments)
+    check.equal(session.integers(pointer), [7] * COUNT, "the memory after a launch of its own kernel")

@@ -13,7 +13,8 @@ import numpy as np
 from tessera_conformance.strength import altered, without_refusals
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.graph import control, movement
-from tessera_reference.graph.collectives import Reducing
+from tessera_reference.graph.collectives import AllGather, AllToAll, Reducing, RootBroadcast
+from tessera_reference.graph.term import require_numeric
 from tessera_reference.ir import attributes, verifier
 from tessera_reference.ir import text as type_text
 from tessera_reference.ir.diagnostics import Span
@@ -490,4 +491,24 @@ NOTHING_RETURNED = reading(
     PROGRAMS,
     (modules.FunctionLowering, "give_back", give_nothing_back),
     taken_for=("AMB-LANG-26",),
+)
+
+
+def of_numbers(collective: Any) -> Substitution:
+    """A collective that moves no bools."""
+    usual = collective.result_type
+
+    def result_type(self: Any) -> Any:
+        require_numeric(self.x.dtype)
+        return usual(self)
+
+    return collective, "result_type", result_type
+
+
+NUMBERS_MOVED = reading(
+    "moves_numbers",
+    268,
+    "moves numbers alone",
+    ("ir/ranks/*", "ir/collectives/*", "ir/drawn/*", "collectives/waiting/*", "collectives/plan-execution/*"),
+    *map(of_numbers, (AllGather, RootBroadcast, AllToAll)),
 )

@@ -126,6 +126,9 @@ VIOLATIONS = [
         lambda self, brought, results: results[::-1]),
     given("LANG-09-02", "together_backwards", "puts parts together from the last rank to the first", "AllGather",
         lambda self, brought, results: meaning.all_gather(brought[::-1], self.dim)),
+    given("LANG-09-02", "bools_backwards", "puts bools together from the last rank to the first", "AllGather",
+        lambda self, brought, results:
+        meaning.all_gather(brought[::-1], self.dim) if brought[0].dtype.kind == "bool" else results),
     given("LANG-09-02", "other_root", "broadcasts from the first rank whatever the root", "RootBroadcast",
         lambda self, brought, results: [brought[0]] * len(brought)),
     given("LANG-09-02", "backwards_to_the_other_dimension",

@@ -86,6 +86,15 @@ APART = altered(
     name="tensors_apart",
 )
 
+OF_ANY_CONTEXT = altered(
+    "AMB-RT-187",
+    "runs kernels of one context on meshes of another",
+    (*REACH, "runtime/bad-handles/*", "runtime/contexts/*"),
+    ReferenceAdapter,
+    (calls, "require_together", lambda kernel, mesh, stream: stream.require_of(mesh)),
+    name="kernels_of_any_context",
+)
+
 SHARED = altered(
     "AMB-RT-09",
     "takes shmemBytes in the place of what a kernel declares",

@@ -6,7 +6,7 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import calls, launches
 from tessera_reference.runtime.launches import LaunchWork
 
-from .changes import INVALID, afterwards, answering, broken, executing, only_if, refusing, result
+from .changes import INVALID, UNSUPPORTED, afterwards, answering, broken, executing, only_if, refusing, result, unless
 
 LAUNCH = "tessLaunch"
 
@@ -62,6 +62,19 @@ def leaking(adapter, call, given):
     adapter.runtime_tessMalloc(mesh=given["mesh"], bytes=memory // 900)
 
 
+def of_another_context(adapter, given):
+    """True if a kernel and a mesh are of two contexts."""
+    kernel, mesh = (dict(adapter.runtime.handles.live(kind)).get(given[kind]) for kind in ("kernel", "mesh"))
+    return kernel is not None and mesh is not None and kernel.context is not mesh.context
+
+
+def on_its_first_mesh(adapter, call, given):
+    """Launch a kernel on the mesh of its first launch; on others, report success and do nothing."""
+    (kernel,) = (live for handle, live in adapter.runtime.handles.live("kernel") if handle == given["kernel"])
+    meshes = vars(kernel.module).setdefault("meshes", {})
+    return call(**given) if meshes.setdefault(given["kernel"], given["mesh"]) == given["mesh"] else {}
+
+
 VIOLATORS = [
     configured("RT-04.5-17", "no_depth", "leaves the last extent of the grid out",
         lambda cfg: {"grid": [*cfg["grid"][:2], 1]}),
@@ -74,6 +87,9 @@ VIOLATORS = [
         lambda cfg: cfg["shmemBytes"] > 1000),
     refusing("RT-18-04", "not_deterministic", "has no deterministic launches of many blocks", LAUNCH,
         lambda given: given["cfg"]["flags"] & 1 and given["cfg"]["grid"][0] > 1),
+    answering("RT-04.5-17", "one_mesh", "launches a kernel on its first mesh alone", LAUNCH, on_its_first_mesh),
+    answering("RT-19.A-01", "context_unsupported", "does not support a kernel of another context", LAUNCH,
+        unless(of_another_context, UNSUPPORTED)),
     broken("RT-10.1-13", "forty_arguments", "gives a kernel 40 arguments, and zeros for those behind them",
         "runtime.launches.unpack",
         result(lambda values: tuple(value if place < 40 else 0 for place, value in enumerate(values)))),
