@@ -23,6 +23,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     slot,
     task,
     tensor,
+    wait,
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, statistics
@@ -285,6 +286,40 @@ def test_a_directive_that_is_not_in_the_matrix_is_refused(impl, check, target, n
     check.equal(state(impl, check, target, name), "unsupported", f"the state of {name}")
     observation = impl.wsp.compile(program=tasks(directive(name, "1")), target=target)
     check.status(observation, "UNSUPPORTED_DIRECTIVE")
+
+
+FEATURES_OF_PROCESSES: Mapping[str, Any] = {
+    "several_producers": program(
+        *(process(name, send("c")) for name in "pq"),
+        process("r", receive("c", "x"), receive("c", "x")),
+        channels=[channel("c")],
+    ),
+    "several_consumers": program(
+        process("p", send("c"), send("c")),
+        *(process(name, receive("c", "x")) for name in "qr"),
+        channels=[channel("c")],
+    ),
+    "rendezvous": program(process("p", send("c")), process("q", receive("c", "x")), channels=[channel("c", 0)]),
+    "latency": program(process("p", send("c")), process("q", receive("c", "x")), channels=[channel("c", latency=3)]),
+    "process_kernels": program(process("p", run("w3")), kernels=work(3)),
+    "wait": program(process("p", task("w3"), wait()), kernels=work(3)),
+}
+"""Programs that use one feature of the table csp, beside plain channels, by its name."""
+
+
+@feature("wsp-capabilities", "wsp-kernels", "wsp-packages")
+@clause("WSP-01.3-05")
+@pytest.mark.parametrize("name", FEATURES_OF_PROCESSES)
+@EVERY_TARGET
+def test_an_unsupported_feature_of_processes_is_refused_when_it_is_compiled(impl, check, target, name):
+    """What the table csp leaves out is unsupported (AMB-WSP-29), plain channels too; other programs compile."""
+    csp, one = matrix(impl, check, target)["csp"], FEATURES_OF_PROCESSES[name]
+    used = [name, *(["sync_only_channels"] if one["csp"]["channels"] else [])]
+    observation = impl.wsp.compile(program=one, target=target)
+    if any(csp.get(entry, "unsupported") == "unsupported" for entry in used):
+        check.status(observation, "UNSUPPORTED_DIRECTIVE")
+    else:
+        check.accepts(observation, f"a program with {name}")
 
 
 @feature("wsp-capabilities", "wsp-kernels", "wsp-packages")

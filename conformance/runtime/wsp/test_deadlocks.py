@@ -18,6 +18,8 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     schedule,
     scope,
     send,
+    symbol,
+    symbol_of,
     task,
     tensor,
     wait,
@@ -39,6 +41,21 @@ def reported(check, result):
     report = result.get("deadlock", {})
     check.equal([member for member in MEMBERS if member not in report], [], "the members that the report lacks")
     return report
+
+
+def suggested(report):
+    """The mitigations of a report, each with the values of its settings by knob."""
+    return [
+        (
+            mitigation,
+            {
+                setting["knob"]: setting["at_least"]
+                for setting in (mitigation, *mitigation.get("also", []))
+                if "at_least" in setting
+            },
+        )
+        for mitigation in report["mitigations"]
+    ]
 
 
 @feature("wsp-resources", "wsp-scopes", "wsp-seeds")
@@ -145,25 +162,69 @@ def test_a_full_channel_of_a_task_that_signals(impl, check):
     check.equal(tasks, [(1, "CHANNEL_FULL_WAIT", "done")], "the task that waits")
 
 
+@clause("WSP-03.3-10", "WSP-03.3-06")
+def test_the_report_gives_the_room_of_the_channels_that_block(impl, check):
+    """Capacity and tokens, and that nobody has closed them: of a full channel, and of an empty one with more room."""
+    one = program(
+        process("p", *[send("a")] * 4, send("b")),
+        process("q", receive("b", "x"), consume("a", "x")),
+        process("r", send("c")),
+        channels=[channel("a", 3), channel("b", 5), channel("c", 2)],
+    )
+    names = ("state", "capacity", "tokens", "closed")
+    channels = {
+        channel["name"]: [channel[name] for name in names]
+        for channel in reported(check, ran(impl, check, one))["channels"]
+    }
+    check.equal(channels, {"a": ["full", 3, 3, False], "b": ["empty", 5, 0, False]}, "the channels that block")
+
+
 @feature("wsp-resources", "wsp-scopes")
 @clause("WSP-03.3-09", "WSP-03.4.3-06")
 @pytest.mark.parametrize("deadlock", HELPED, ids=lambda deadlock: deadlock.name)
 def test_a_setting_that_is_suggested_helps(impl, check, deadlock):
     """Each setting that would help is named, and with the value that is suggested the program completes."""
-    mitigations = reported(check, ran(impl, check, deadlock.program))["mitigations"]
-    settings = {mitigation["knob"]: mitigation for mitigation in mitigations if "at_least" in mitigation}
+    settings = {
+        knob: (mitigation["why"], values)
+        for mitigation, values in suggested(reported(check, ran(impl, check, deadlock.program)))
+        for knob in values
+    }
     check.equal(
         [suggestion for suggestion in deadlock.knobs if suggestion not in settings],
         [],
         "the knobs that are not suggested",
     )
     for knob, least in deadlock.knobs.items():
-        values = {setting["knob"]: setting["at_least"] for setting in (settings[knob], *settings[knob].get("also", []))}
-        check.true(bool(settings[knob]["why"]), "the suggestion says why", settings[knob])
+        why, values = settings[knob]
+        check.true(bool(why), "the suggestion says why", settings[knob])
         larger, resources = enlarged(deadlock.program, values)
         statistics(impl, check, larger, resources=resources)
         smaller, resources = enlarged(deadlock.program, {knob: least - 1})
         check.equal(ran(impl, check, smaller, resources=resources)["outcome"], "deadlock", f"with {knob} one less")
+
+
+@feature("wsp-expressions", "wsp-resources")
+@clause("WSP-03.3-09")
+@pytest.mark.parametrize(
+    "inputs",
+    [{"symbols": {"n": "7"}}, {"resources": {"task_window": 2, "ready_queue": 2}}],
+    ids=["symbols", "resources"],
+)
+def test_a_setting_that_is_suggested_helps_with_the_inputs_of_the_run(impl, check, inputs):
+    """A symbol says how many tasks wait for tokens to come; each suggestion is tried beside what the run was given."""
+    one = program(
+        process("issuer", repeat(symbol("n"), task("w3", waits=["go"])), repeat(symbol("n"), send("go"))),
+        channels=[channel("go", 7)],
+        kernels=work(3),
+        symbols=[symbol_of("n", 3)],
+        schedule=schedule("round_robin", 1, 3),
+    )
+    package = compiled(impl, check, one)
+    suggestions = [values for _, values in suggested(reported(check, ran(impl, check, package, **inputs))) if values]
+    check.true(bool(suggestions), "a setting is suggested")
+    for values in suggestions:
+        more = {**inputs, "resources": {**inputs.get("resources", {}), **values}}
+        check.equal(ran(impl, check, package, **more)["outcome"], "completed", f"the outcome with {values}")
 
 
 @clause("WSP-03.3-09")

@@ -237,6 +237,9 @@ def test_the_report_recommends_another_window_scope_or_program(impl, check, dead
     check.equal(
         [mitigation for mitigation in mitigations if not mitigation.get("why")], [], "the remedies without a reason"
     )
+    for knob in (suggestion for suggestion in actual if suggestion.startswith("scope")):
+        check.true(knob.removeprefix("scope.") in deadlock.scopes, "a remedy names a process with scopes", knob)
+        statistics(impl, check, deadlock.program, resources={knob: 1})
 
 
 @clause("WSP-03.4.3-06")

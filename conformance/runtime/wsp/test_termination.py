@@ -207,6 +207,7 @@ def test_a_receive_from_a_channel_that_is_closed_and_empty_is_an_error(impl, che
     )
     result = ran(impl, check, source)
     ends_with_error(check, result, "RECEIVE_AFTER_CLOSE", "consumer")
+    check.equal(result["error"]["time"], 3, "the time of the error")
     check.equal(noted(result["statistics"]), "5", "what was received before")
 
 

@@ -31,7 +31,8 @@ class Deadlock:
     """A program, and of its report: time, window (size, used, high water), channels, waiting, depths, knobs.
 
     `waiting` has the reason and the object of each waiting process, `scopes` the depth and the number of held slots, by
-    process. `knobs` are settings that would help, with their least helpful values; none if only another program helps.
+    process. `knobs` are settings that would help, some only together, with their least helpful values; none if only
+    another program helps.
     """
 
     name: str
@@ -217,6 +218,24 @@ def queue_and_channel() -> Deadlock:
     )
 
 
+def window_and_queue() -> Deadlock:
+    """The window and the queue have room for two of three tasks that wait for tokens to come: both have to grow."""
+    return Deadlock(
+        "window-and-queue",
+        program(
+            process("issuer", *[task("w3", waits=["go"])] * 3, repeat(3, send("go"))),
+            channels=[channel("go", 3)],
+            kernels=work(3),
+            schedule=schedule("round_robin", 1, 2, ready_queue=2),
+        ),
+        time=0,
+        window=(2, 2, 2),
+        waiting={"issuer": (RING_FULL, "task_ring")},
+        channels={"go": "empty"},
+        knobs={"task_window": 3, "ready_queue": 3},
+    )
+
+
 def dependencies_and_channel() -> Deadlock:
     """Tasks that depend on one that waits for a token: the third node is one too many."""
     return Deadlock(
@@ -248,6 +267,7 @@ DEADLOCKS: Sequence[Deadlock] = (
     scope_and_tensor_map(),
     larger_than_arena(),
     queue_and_channel(),
+    window_and_queue(),
     dependencies_and_channel(),
 )
 HELPED = tuple(deadlock for deadlock in DEADLOCKS if deadlock.knobs)

@@ -69,6 +69,57 @@ def held_by_the_first(report):
     report["held_by_scopes"] &= any(scope["held"] for scope in report["scopes"][:1])
 
 
+@breaks("WSP-03.3-09", "tries settings with the defaults of symbols", "wsp.run.Run._trial")
+def tried_without_symbols(usual, self, knobs, enough):
+    given = self._inputs
+    self._inputs = {name: value for name, value in given.items() if name != "symbols"}
+    try:
+        return usual(self, knobs, enough)
+    finally:
+        self._inputs = given
+
+
+@breaks("WSP-03.3-09", "tries settings with the package's own sizes", "wsp.run.Run._trial")
+def tried_without_resources(usual, self, knobs, enough):
+    given = self._inputs
+    self._inputs = given | {"resources": {}}
+    try:
+        return usual(self, knobs, enough)
+    finally:
+        self._inputs = given
+
+
+@breaks("WSP-03.3-09", "suggests the first of settings that help together", with_report)
+def the_first_alone(report):
+    for mitigation in report["mitigations"]:
+        mitigation.pop("also", None)
+
+
+@breaks("WSP-03.4.3-06", "names scopes by their number", with_report)
+def numbered_scopes(report):
+    for number, mitigation in enumerate(report["mitigations"]):
+        if mitigation["knob"].startswith("scope."):
+            mitigation["knob"] = f"scope.{number}"
+
+
+@breaks("WSP-03.3-10", "counts a token a channel at most", with_report)
+def one_token(report):
+    for channel in report["channels"]:
+        channel["tokens"] = min(channel["tokens"], 1)
+
+
+@breaks("WSP-03.3-10", "calls full channels closed", with_report)
+def full_is_closed(report):
+    for channel in report["channels"]:
+        channel["closed"] |= channel["state"] == "full"
+
+
+@breaks("WSP-02.3-03", "gives errors the time at which their process began", answered, *RESULTS)
+def errors_at_the_start(answer):
+    if "error" in answer:
+        answer["error"]["time"] = 0
+
+
 def more_of(knob):
     """Return a change that suggests more of this alone."""
     return lambda report: report.update(mitigations=[{"knob": knob, "at_least": 1000, "why": "more is better"}])

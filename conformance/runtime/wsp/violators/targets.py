@@ -104,6 +104,11 @@ def modes_accepted(usual, self, directive, *table):
     return "recorded" if state == "unsupported" and directive.startswith("task_window") else state
 
 
+@breaks("WSP-01.3-05", "compiles channels of several producers for any target", "wsp.package.uses")
+def any_producers(usual, *arguments):
+    return (use for use in usual(*arguments) if use[1] != "several_producers")
+
+
 VIOLATORS = [
     declaring("WSP-01.3-01", "no_window_declared", "no window", "directives", task_window__mode__stall=None),
     answered("WSP-01.3-09", "upper_case", "a state in capitals", repackaged(
