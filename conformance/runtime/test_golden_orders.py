@@ -9,7 +9,7 @@ import pytest
 
 from tessera_conformance.arithmetic import canonical, replay
 from tessera_conformance.chapters.runtime.kit.collectives import filled, held
-from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.encoding import packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.chapters.runtime.kit.policies import LEVELS, REDUCTION_ORDERS, STRICT
 from tessera_conformance.dsl import tensor_of, type_of
@@ -134,6 +134,10 @@ def test_a_collective_has_the_order_that_was_set_when_it_was_queued(impl, check)
             check.bits(actual, expected, f"the sum over {tree} on rank {rank}")
 
 
+FACTORS = ((4, 8), (8, 4))
+PRODUCT = (
+    "module m { kernel k(a: tensor<4x8xfp32>, b: tensor<8x4xfp32>, c: tensor<4x4xfp32>) { c = op.matmul(a, b); } }"
+)
 ROWS = "module m { kernel k(x: tensor<16x8xfp32>, y: tensor<16xfp32>) { y = op.sum(x) @{axis=1}; } }"
 
 
@@ -154,3 +158,49 @@ def test_a_launched_sum_has_the_order_of_its_descriptor_or_is_refused(impl, chec
         check.equal(actual.data, bytes(64), "what a refused launch has left")
     else:
         check.bits(actual, replay.sum(x, 1, Tree.from_json(tree), canonical("fp32")), "the tree, replayed")
+
+
+@level("strict")
+@clause("RT-11-02")
+@pytest.mark.parametrize("tree", REDUCTION_ORDERS.values(), ids=REDUCTION_ORDERS)
+def test_a_launched_product_has_the_order_of_its_descriptor_or_is_refused(impl, check, tree):
+    """The eight terms of each element; a product in another order is TESS_ERR_UNSUPPORTED (AMB-RT-78)."""
+    session = opened(impl, check)
+    a, b = (counted("fp32", shape, seed=826 + place, exponents=(-12, 12)) for place, shape in enumerate(FACTORS))
+    kernel = session.kernel("k", PRODUCT)
+    pointers = [session.upload(x.data) for x in (a, b)] + [session.upload(bytes(64))]
+    session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": tree})
+    answer = session.launching(kernel, packed(*(("ptr", pointer) for pointer in pointers)))
+    actual = Tensor("fp32", (4, 4), session.download(pointers[2], 64))
+    if isinstance(answer, Rejected):
+        check.status(answer, "TESS_ERR_UNSUPPORTED")
+        check.equal(actual.data, bytes(64), "the memory after the refusal")
+    else:
+        check.bits(actual, replay.matmul(a, b, Tree.from_json(tree), canonical("fp32")), "the tree, replayed")
+
+
+POWERS = ((1, 0), (0, -1), (-1, 0), (0, 1))
+"""The powers of -i, real and imaginary."""
+COLUMNS = "module m { kernel k(x: tensor<16x4xfp32>, y: tensor<16x4xcomplex64>) { y = op.fft(x); } }"
+
+
+@level("strict")
+@clause("RT-11-02")
+@pytest.mark.parametrize("tree", ["fold", "pairwise", [[0, 2], [1, 3]], [3, [2, [1, 0]]]], ids=str)
+def test_a_launched_transform_has_the_order_of_its_descriptor_or_is_refused(impl, check, tree):
+    """Of four elements, whose factors are 1, -1, i and -i, and whose scale is a half: sums alone round (AMB-RT-78)."""
+    session = opened(impl, check)
+    x = counted("fp32", (16, 4), seed=828, exponents=(-12, 12))
+    kernel, pointer, result = session.kernel("k", COLUMNS), session.upload(x.data), session.upload(bytes(512))
+    session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": tree})
+    answer = session.launching(kernel, packed(("ptr", pointer), ("ptr", result)))
+    data = session.download(result, 512)
+    if isinstance(answer, Rejected):
+        check.status(answer, "TESS_ERR_UNSUPPORTED")
+        check.equal(data, bytes(512), "the memory after the refusal")
+        return
+    rows = [values_of("fp32", x.data)[4 * row : 4 * row + 4] for row in range(16)]
+    parts = [[POWERS[j * k % 4][part] for j in range(4)] for k in range(4) for part in (0, 1)]
+    terms = [[value * factor for value, factor in zip(row, part, strict=True)] for row in rows for part in parts]
+    sums = replay.sum(tensor_of("fp32", terms), 1, Tree.from_json(tree), canonical("fp32"))
+    check.equal(values_of("fp32", data), [value / 2 for value in values_of("fp32", sums.data)], "the tree, replayed")

@@ -58,8 +58,9 @@ def case_index() -> CaseIndex:
     """
     index = current_index()
     if index is None:
+        fingerprint = _fingerprint()  # of the sources before they are collected: they may change meanwhile
         index = collected()
-        _keep(index)
+        _keep(index, fingerprint)
     return index
 
 
@@ -70,7 +71,7 @@ def current_index() -> CaseIndex | None:
     if index is None and shipped.is_file():
         index = read_index(shipped, digest_of_contents())
         if index is not None:
-            _keep(index)
+            _keep(index, _fingerprint())
     return index
 
 
@@ -80,9 +81,9 @@ def _kept(fingerprint: str) -> CaseIndex | None:
     return read_index(cache_file("cases", locations.suite_directory()), fingerprint)
 
 
-def _keep(index: CaseIndex) -> None:
+def _keep(index: CaseIndex, fingerprint: str) -> None:
     with contextlib.suppress(OSError):
-        write_index(cache_file("cases", locations.suite_directory()), _fingerprint(), index)
+        write_index(cache_file("cases", locations.suite_directory()), fingerprint, index)
     _kept.cache_clear()
 
 
