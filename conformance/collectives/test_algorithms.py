@@ -79,7 +79,7 @@ def test_under_deterministic_every_algorithm_has_the_order_that_is_declared_for_
 @feature("operation-access", "algorithm-control")
 @clause("LANG-09-05", "LANG-15-10", "RT-06-04")
 @pytest.mark.parametrize("algorithm", WITH_CLAUSES)
-@pytest.mark.parametrize(("ranks", "per_node"), [(33, 11), (40, 8)])
+@pytest.mark.parametrize(("ranks", "per_node"), [(33, 11), (40, 8), (65, 13)])
 def test_under_deterministic_many_ranks_have_the_order_that_is_declared(impl, check, ranks, per_node, algorithm):
     """More than 32, in nodes where the algorithm has stages; a sum of negative zeros among others stays one."""
     nodes = {"per_node": per_node} if algorithm == "hierarchical" else {}

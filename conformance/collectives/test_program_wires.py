@@ -47,6 +47,8 @@ def judge_text(impl, check, attributes, dtype, legal):
         ("fp32", "fp16", False),
         ("fp64", "bf16", False),
         ("bf16", "fp8", False),
+        ("bf16", "fp8_e5m2", False),
+        ("fp16", "fp8_e5m2", False),
         ("bf16", "fp16", False),
         ("fp16", "bf16", False),
         ("fp8_e5m2", "fp8", False),

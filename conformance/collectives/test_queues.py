@@ -143,7 +143,10 @@ def test_compute_that_names_no_collective_overlaps_with_it(impl, check):
 @feature("two-queue")
 @clause("COLL-02.1-02")
 def test_compute_waits_for_the_collective_whose_value_it_uses_and_for_no_other(impl, check):
-    """`uses_a` starts when a has ended, though b, which is longer, has not; `uses_b` when b has."""
+    """`uses_a` starts when a has ended, though b, which is longer, has not; `uses_b` when b has.
+
+    Also where one chunk is in flight at a time, so that all that were issued may have ended before the last is.
+    """
     units = [
         comm("a", 4 * MIB, MIB),
         comm("b", 40 * MIB, MIB),
@@ -151,12 +154,13 @@ def test_compute_waits_for_the_collective_whose_value_it_uses_and_for_no_other(i
         compute("uses_a", MICROSECOND, ["a"]),
         compute("uses_none", MICROSECOND),
     ]
-    timeline = simulated(impl, check, units)["timeline"]
-    for device in devices_of(1, 2):
-        ends = {name: span(of(timeline, name, device=device))[1] for name in "ab"}
-        begins = {slot["id"]: slot["start"] for slot in of(timeline, queue="compute", device=device)}
-        check.equal(begins, {"uses_none": 0, "uses_a": ends["a"], "uses_b": ends["b"]}, "starts")
-        check.true(ends["a"] < ends["b"], "the longer one ends later", ends)
+    for given in ({}, {"max_inflight": 1}):
+        timeline = simulated(impl, check, units, **given)["timeline"]
+        for device in devices_of(1, 2):
+            ends = {name: span(of(timeline, name, device=device))[1] for name in "ab"}
+            begins = {slot["id"]: slot["start"] for slot in of(timeline, queue="compute", device=device)}
+            check.equal(begins, {"uses_none": 0, "uses_a": ends["a"], "uses_b": ends["b"]}, "starts")
+            check.true(ends["a"] < ends["b"], "the longer one ends later", ends)
 
 
 @feature("two-queue")

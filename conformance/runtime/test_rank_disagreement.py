@@ -189,6 +189,22 @@ def test_ranks_with_different_descriptors_or_policies_are_reported(impl, check, 
     takes_work_again(session)
 
 
+@clause("RT-07-08", "RT-07-09", "RT-11-09")
+@pytest.mark.parametrize("odd", [5, 7])
+@pytest.mark.parametrize(
+    ("other", "status"),
+    [({"count": 3}, MISMATCH), ({"descriptor": DESCRIPTOR | {"seed": 11}}, VIOLATION)],
+    ids=["count", "descriptor"],
+)
+def test_a_disagreement_of_one_of_eight_ranks_is_reported(impl, check, odd, other, status):
+    """Each call succeeds; the synchronization reports it, though seven ranks agree."""
+    session = opened(impl, check, ranks=8)
+    pointer = session.upload(elements("int32", *range(COUNT)))
+    for rank in range(8):
+        issue(session, rank, pointer, WHOLE | AGREED | (other if rank == odd else {}))
+    reported(session, status)
+
+
 @clause("RT-11-08", "RT-11-09", "RT-07-09")
 @pytest.mark.parametrize("collective", FUNCTIONS)
 def test_every_collective_requires_one_descriptor(impl, check, collective):

@@ -110,6 +110,8 @@ VIOLATIONS = [
     combining("LANG-09-06", "strict_by_algorithm", "combines in the order of the ranks under strict",
         lambda usual, used, op, level, *given: (
             reduced(op, given[-1], FOLD) if level == "strict" else usual(used, op, level, *given))),
+    resulting("COLL-02.2-03", "root_of_pairs", "broadcasts from the first rank of two", "broadcast",
+        lambda usual, brought, root: [brought[0]] * 2 if len(brought) == 2 else usual),
     groups("COLL-02.2-03", "sorted_groups", "takes the ranks of a group in ascending order",
         lambda usual, given, ranks: [sorted(group) for group in usual(given, ranks)]),
     groups("COLL-02.2-03", "any_groups", "accepts groups that are no partition", lenient),
@@ -123,6 +125,9 @@ VIOLATIONS = [
         ("collectives.operations._require_fit", nothing)),
     combining("LANG-09-05", "canonical_from_32", "combines canonically among 32 ranks or more",
         lambda usual, used, op, level, *given: usual(used, op, "strict" if used.ranks >= 32 else level, *given)),
+    at("collectives.operations.totals")("LANG-09-05", "of_48_ranks", "takes the value of rank 47 for those of later ones",
+        lambda usual, used, buffers, *given:
+        usual(used, buffers[np.minimum(np.arange(used.ranks), 47)], *given)),
     choosing("COLL-01-03", "auto_is_ring", "runs by a ring for auto", lambda *arguments: "ring"),
     choosing("COLL-03.2-04", "auto_unknown", "does not know auto", lambda *arguments: "auto"),
 ]  # fmt: skip

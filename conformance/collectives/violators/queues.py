@@ -55,7 +55,17 @@ def room_on_the_first(usual, self):
 
 ready, is_there = at("collectives.queues._Queues._ready_collectives"), at("collectives.queues._Queues._is_there")
 
+def ended_with_the_issued(usual, self, flight):
+    """End a collective once all chunks that were issued have arrived, though some are yet to be issued."""
+    usual(self, flight)
+    state = self._states[flight.unit.id]
+    if state.arrived == state.issued:
+        state.ended.update(flight.unit.ranks)
+
+
 VIOLATIONS = [
+    at("collectives.queues._Queues._end_chunk")("COLL-02.1-02", "ended_with_the_issued",
+        "ends a collective with the last chunk that was issued", ended_with_the_issued),
     at("collectives.queues._Queues._compute")("COLL-04.1-01", "units_at_once",
         "runs several units of a compute queue at once", never_busy),
     changed("COLL-04.1-01", "circles_accepted", "leaves out units that wait for one another",

@@ -9,7 +9,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit import questions
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, SCHEDULES
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, LOWER_LEVELS, executed, results_at
-from tessera_conformance.dsl import parameters_of, returning, tensor_of
+from tessera_conformance.dsl import parameters_of, program, returning, tensor_of
 from tessera_conformance.marks import clause, feature, level, title
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.vectors.building import counted
@@ -85,6 +85,20 @@ def test_no_tile_size_and_no_depth_changes_a_bit(impl, check, at, target, dtype,
     a, b = OPERANDS[dtype]
     source = returning("A @ B", f"A: tensor<7x19x{dtype}>, B: tensor<19x9x{dtype}>")
     (actual,) = results_at(impl, check, source, at, target, schedule, A=a, B=b)
+    check.bits(actual, PRODUCTS[dtype])
+
+
+@clause("LANG-08.2-01", "LANG-06.1-04")
+@pytest.mark.parametrize("at", [pytest.param(at, marks=feature(f"execute-{at}")) for at in LOWER_LEVELS])
+@pytest.mark.parametrize("operand", ["A", "B"])
+@pytest.mark.parametrize("dtype", OPERANDS)
+def test_an_operand_that_is_not_staged_changes_no_bit(impl, check, at, dtype, operand):
+    """One operand of a product is prefetched to shared memory, the other one stays where it is."""
+    a, b = OPERANDS[dtype]
+    body = [f'schedule.prefetch({operand}) @{{scope="shared"}};', "return A @ B;"]
+    source = program(*body, parameters=f"A: tensor<7x19x{dtype}>, B: tensor<19x9x{dtype}>")
+    schedule = {"tile": [4, 8, 3], "depth": 2, "prefetch": "none"}
+    (actual,) = results_at(impl, check, source, at, schedule=schedule, A=a, B=b)
     check.bits(actual, PRODUCTS[dtype])
 
 

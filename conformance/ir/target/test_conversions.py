@@ -1,4 +1,4 @@
-"""Conversions between dtypes in kernels of Target IR, operation by operation (language spec, 8; AMB-LANG-193).
+"""Conversions and operations of bits in kernels of Target IR, operation by operation (language spec, 8; AMB-LANG-193).
 
 They are those of MLIR's dialect llvm: floats are rounded once, to nearest even; integers keep their low bits.
 """
@@ -74,6 +74,26 @@ def test_an_integer_becomes_the_nearest_float(impl, check, dtypes, target):
 def test_a_bool_becomes_zero_or_one(impl, check, name, to):
     """llvm.uitofp and llvm.zext take true for 1."""
     judge(impl, check, f"llvm.{name}", "bool", to, [0, 1, 1, 0], words_of(to, [0, 1, 1, 0]))
+
+
+BITWISE = {
+    "and": [0b1000, 0, 5, 0x12340000, 1],
+    "or": [0b1110, -1, -3, 0x1234FFFF, -(2**31) + 1],
+    "xor": [0b0110, -1, -8, 0x0000FFFF, -(2**31)],
+}
+"""Results for pairs of integers, bit by bit."""
+
+
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+@pytest.mark.parametrize("name", BITWISE)
+def test_integers_are_combined_bit_by_bit(impl, check, name, target):
+    """llvm.and, llvm.or and llvm.xor of 0b1100 and 0b1010, of -1 and 0, of signs and of halves of words."""
+    first, second = [0b1100, -1, 5, 0x12345678, 1], [0b1010, 0, -3, 0x1234A987, -(2**31) + 1]
+    kernel = TargetKernel(target, lanes=5, buffers="xyz")
+    a, b = (kernel.op("llvm.load", kernel.at(kernel[x], kernel.thread), gives="int32") for x in "xy")
+    kernel.op("llvm.store", kernel.integers(name, a, b), kernel.at(kernel["z"], kernel.thread))
+    x, y, z = (tensor_of("int32", numbers) for numbers in (first, second, [7] * 5))
+    check.bits(buffers_after(impl, check, kernel, x=x, y=y, z=z)[2], tensor_of("int32", BITWISE[name]))
 
 
 WIDTHS = {

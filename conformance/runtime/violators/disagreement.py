@@ -83,6 +83,8 @@ VIOLATORS = [
     *(overlooking(clause, field.name)
         for field, clause in zip(fields(CollectiveCall), ("RT-07-08", "RT-19.A-07") * 4, strict=False)
         if field.name != "axis"),  # ranks along other axes do not meet at all: group_rendezvous
+    agreeing("RT-07-08", "five_ranks", "compares the calls of five ranks at most",
+        lambda ranks: dict(list(ranks.items())[:5])),
     agreeing("RT-11-08", "moves_without", "compares no descriptors where data are moved",
         lambda ranks: of_descriptors(ranks, lambda own, first: first) if ranks[0].call.op is None else ranks),
     agreeing("RT-11-09", "no_seed", "does not compare seeds", but_for("seed")),

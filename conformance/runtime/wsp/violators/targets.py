@@ -104,7 +104,7 @@ def modes_accepted(usual, self, directive, *table):
     return "recorded" if state == "unsupported" and directive.startswith("task_window") else state
 
 
-@breaks("WSP-01.3-05", "compiles channels of several producers for any target", "wsp.package.uses")
+@breaks("WSP-01.3-05", "compiles channels of several producers for any target", "wsp.builder.uses")
 def any_producers(usual, *arguments):
     return (use for use in usual(*arguments) if use[1] != "several_producers")
 
