@@ -55,6 +55,7 @@ def test_small_tensors_travel_together(impl, check):
     [
         pytest.param(("sum", "max", "sum"), "1KiB", [10, 10], id="ops"),
         pytest.param(("sum", "sum", "sum"), "56", [13, 7], id="a-full-chunk"),
+        pytest.param(("sum", "sum", "sum"), "72", [13, 7], id="two-of-three"),
         pytest.param(("sum", "sum", "sum"), "40", [10, 10], id="a-large-one-between"),
         pytest.param(("sum", "sum", "sum"), "12", [3, 3, 3, 3, 1, 3, 3, 1], id="none-is-small"),
     ],

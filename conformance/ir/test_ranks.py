@@ -342,6 +342,14 @@ def test_a_second_gradient_goes_forth_and_back(impl, check):
     expect(impl, check, meshed(line(3), *body, parameters="X: fp64"), [2, 3, 5], [0, 54, 0], "fp64")
 
 
+@feature("mesh-collectives")
+@clause("LANG-05.5-01")
+def test_a_second_gradient_goes_back_to_the_owner_with_its_own_weight(impl, check):
+    """The owner's gradient of the cubes, 9 x^2, times x: 27 x^2, whatever weights others have (AMB-LANG-143)."""
+    body = ["let S: fp64 = dist.broadcast(X) @{axis=dp, root=1};", "return op.grad(op.grad(S * S * S, X) * X, X);"]
+    expect(impl, check, meshed(line(3), *body, parameters="X: fp64"), [2, 3, 5], [0, 243, 0], "fp64")
+
+
 @clause("LANG-05.5-01", "LANG-02-08")
 def test_ranks_may_differentiate_in_different_branches(impl, check):
     """One by its input, one by what it computed behind the sum: neither needs the other for it, nor waits."""

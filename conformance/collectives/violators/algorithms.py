@@ -82,6 +82,7 @@ def hierarchical(make):
 FLAT = hierarchical(lambda usual, ranks, per_node: usual["ring"](ranks, per_node))
 groups = at("collectives.operations._groups")
 combining = at("collectives.operations.combined")
+totals = at("collectives.operations.totals")
 choosing = at("adapter.collectives._chosen")
 sent = result_of("collectives.operations.messages")
 
@@ -125,7 +126,7 @@ VIOLATIONS = [
         ("collectives.operations._require_fit", nothing)),
     combining("LANG-09-05", "canonical_from_32", "combines canonically among 32 ranks or more",
         lambda usual, used, op, level, *given: usual(used, op, "strict" if used.ranks >= 32 else level, *given)),
-    at("collectives.operations.totals")("LANG-09-05", "of_48_ranks", "takes the value of rank 47 for those of later ones",
+    totals("LANG-09-05", "of_48_ranks", "takes the value of rank 47 for those of later ones",
         lambda usual, used, buffers, *given:
         usual(used, buffers[np.minimum(np.arange(used.ranks), 47)], *given)),
     choosing("COLL-01-03", "auto_is_ring", "runs by a ring for auto", lambda *arguments: "ring"),

@@ -167,6 +167,8 @@ VIOLATIONS = [
         ("collectives.planner._fits", lambda *arguments: True)),
     changed("COLL-02.4-01", "parts_joined", "joins collectives of parts",
         ("collectives.planner.ELEMENTWISE", (FutureCollective,))),
+    at("collectives.planner._fits")("COLL-02.4-01", "fits_the_last", "joins a tensor that fits beside the last one",
+        lambda usual, before, step, tile: usual(replace(before, types=before.types[-1:]), step, tile)),
     at("collectives.planner.fuse")("COLL-02.4-01", "after_a_use", "joins what is used before", fuse_late),
     *(
         changed(clause, f"all_reduce_alone_{clause[-2:]}", "folds beside an all-reduce alone",

@@ -55,6 +55,7 @@ def room_on_the_first(usual, self):
 
 ready, is_there = at("collectives.queues._Queues._ready_collectives"), at("collectives.queues._Queues._is_there")
 
+
 def ended_with_the_issued(usual, self, flight):
     """End a collective once all chunks that were issued have arrived, though some are yet to be issued."""
     usual(self, flight)

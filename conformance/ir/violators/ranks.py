@@ -136,6 +136,8 @@ VIOLATIONS = [
         parts_backwards),
     given("LANG-09-02", "nothing_exchanged", "leaves every part where it was", "AllToAll",
         lambda self, brought, results: brought if self.split == self.concat else results),
+    wrapped("LANG-05.5-01", "weight_of_rank_0", "takes the weight of rank 0 back from a sum at the root",
+        "graph.collectives.RootSum.adjoint", lambda usual, self, at, build: usual(replace(self, root=0), at, build)),
     wrapped("LANG-05.5-01", "back_the_same_way", "sends the gradient of an all-to-all on as the operand",
         "graph.collectives.AllToAll.adjoint", lambda usual, self, at, build:
         usual(self if self.x.rank < 2 else replace(self, split=1 - self.split, concat=1 - self.concat), at, build)),
