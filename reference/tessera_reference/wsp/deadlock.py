@@ -36,7 +36,7 @@ def explained(package: Package, state: State, execute: Execute) -> dict[str, Any
 
 def statistics(state: State) -> dict[str, Any]:
     """Return the statistics of a run; stalls that last count up to now."""
-    processes, workers, now = state["processes"], state["workers"], state["time"]
+    processes, workers, resources = state["processes"], state["workers"], _resources(state)
     running = {worker["task"] for worker in workers}
     waits = [({"process": name}, process["waiting"]) for name, process in processes.items()]
     waits += [({"task": task["task"]}, task["waiting"]) for task in state["tasks"] if task["task"] in running]
@@ -47,7 +47,7 @@ def statistics(state: State) -> dict[str, Any]:
     ]
     lasting: Counter[str] = Counter()
     for stall in current:
-        lasting[stall["reason"]] += now - stall["since"]
+        lasting[stall["reason"]] += state["time"] - stall["since"]
     return {
         "total_cycles": state["total_cycles"],
         "processes": {name: process["time"] for name, process in processes.items()},
@@ -58,8 +58,8 @@ def statistics(state: State) -> dict[str, Any]:
             for reason, stall in state["stalls"].items()
         },
         "current_stalls": current,
-        "used": _used(state),
-        "high_water": state["high_water"],
+        "used": {name: resource["used"] for name, resource in resources.items()},
+        "high_water": {name: resource["high_water"] for name, resource in resources.items()},
         "channels": {
             name: {"sent": at["taken"] + at["tokens"], "taken": at["taken"], "left": at["tokens"]}
             for name, at in state["channels"].items()
@@ -68,9 +68,10 @@ def statistics(state: State) -> dict[str, Any]:
     }
 
 
-def _used(state: State) -> dict[str, int]:
-    """The amounts of the resources in use; of ready queues that of the fullest."""
-    return {**state["used"], "ready_queue": max(_queued(state).values(), default=0)}
+def _resources(state: State) -> dict[str, Any]:
+    """The size, use and high-water mark of each resource; `ready_queue` is that of the fullest worker."""
+    queue = state["resources"]["ready_queue"] | {"used": max(_queued(state).values(), default=0)}
+    return {**state["resources"], "ready_queue": queue}
 
 
 def _queued(state: State) -> Counter[int]:
@@ -83,11 +84,7 @@ def _queued(state: State) -> Counter[int]:
 
 def report(package: Package, state: State) -> dict[str, Any]:
     """Return the report (`schemas/wsp_report.schema.json`) without mitigations."""
-    waits, used = list(_waiting(state)), _used(state)
-    resources = {
-        name: {"size": size, "used": used[name], "high_water": state["high_water"][name]}
-        for name, size in state["sizes"].items()
-    }
+    waits, resources = list(_waiting(state)), _resources(state)
     spinning = {} if state["spinning"] is None else {"spinning": state["spinning"]}
     return spinning | {
         "time": state["time"],
@@ -192,7 +189,7 @@ def _holders(state: State, resource: str) -> Iterator[State]:
     """The tasks that hold some of a resource; a place in a ready queue counts where the queue is full."""
     queued = _queued(state)
     for task in state["tasks"]:
-        full = resource != "ready_queue" or queued[task["worker"]] >= state["sizes"]["ready_queue"]
+        full = resource != "ready_queue" or queued[task["worker"]] >= state["resources"]["ready_queue"]["size"]
         if task["holds"][resource] and full:
             yield task
 
@@ -316,7 +313,7 @@ def _helps(state: State) -> bool:
 
 def _demand(state: State) -> dict[str, int]:
     """The most that an execution had of each knob."""
-    demand = {knob_of(name): mark for name, mark in state["high_water"].items()}
+    demand = {knob_of(name): resource["high_water"] for name, resource in state["resources"].items()}
     for name, channel in state["channels"].items():
         demand[capacity_of(name)] = min(channel["taken"] + channel["tokens"] + channel["senders"], AMPLE)
     return demand

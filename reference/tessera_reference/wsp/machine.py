@@ -587,9 +587,10 @@ class Machine:
             "stalls": {
                 reason: {"count": self.stall_count[reason], "cycles": self.stall_cycles[reason]} for reason in REASONS
             },
-            "sizes": dict(resources.sizes),
-            "used": dict(resources.used),
-            "high_water": dict(resources.high_water),
+            "resources": {
+                name: {"size": size, "used": resources.used[name], "high_water": resources.high_water[name]}
+                for name, size in resources.sizes.items()
+            },
             "slots": {slot.name: str(value) for slot, value in zip(package.slots, self.slots, strict=True)},
             "tensors": {
                 tensor.name: values.tobytes().hex()

@@ -23,8 +23,8 @@ from .deadlock import explained
 from .errors import DeviceNeeded, WspFailure
 from .forms import MOST, U64
 from .kernels import Kernel
-from .machine import RESOURCE_OF
-from .package import BODIES, MOST_STEPS, Channel, Inputs, Package, Process, Tensor, checked, least_of, settings
+from .machine import REASONS, RESOURCE_OF
+from .package import BODIES, MOST_STEPS, Inputs, Package, Process, Tensor, checked, least_of, settings
 from .run import RUNS, Run
 from .statements import Body, Statement
 
@@ -101,7 +101,7 @@ def _tables(package: Package) -> dict[str, tuple[str, list[C]]]:
     return {
         "symbols": ("u64", [initial(symbol.default) for symbol in package.symbols]),
         "kernels": ("Kernel", [_kernel(kernel) for kernel in package.kernels]),
-        "channels": ("Channel", [_channel(channel) for channel in csp.channels]),
+        "channels": ("Channel", [_channel(package, place) for place in range(len(csp.channels))]),
         "processes": ("Process", [_process(package, process) for process in csp.processes]),
         "slots": ("Slot", [structure(name=slot.name) for slot in package.slots]),
         "inputs": ("const Input", list(_inputs(package))),
@@ -110,11 +110,13 @@ def _tables(package: Package) -> dict[str, tuple[str, list[C]]]:
 
 
 def _machine(package: Package, tables: Mapping[str, object]) -> C:
-    sizes = row(list(settings(package, {}).values())[: len(RESOURCE_OF)])
+    sizes = zip(RESOURCE_OF.values(), settings(package, {}).values(), strict=False)  # of the settings those come first
+    resources = row(structure(name=name, size=size) for name, size in sizes)
+    stalls = row(structure(name=reason) for reason in (*REASONS, "TASK_WAIT"))
     scalars = max((len(kernel.parameters) for kernel in package.kernels), default=0)
     policy, bounds = package.schedule.policy, {"max_steps": MOST_STEPS, "enough": U64, "instants": U64}
     placing = {"worker": policy.worker, "workers_count": policy.workers}
-    return structure(**placing, sizes=sizes, most_scalars=scalars, **bounds, **tables)
+    return structure(**placing, resources=resources, stalls=stalls, most_scalars=scalars, **bounds, **tables)
 
 
 def _kernel(kernel: Kernel) -> C:
@@ -125,15 +127,17 @@ def _kernel(kernel: Kernel) -> C:
     return structure(name=kernel.name, **table("const Instruction", "instructions", instructions))
 
 
-def _channel(channel: Channel) -> C:
-    return structure(name=channel.name, capacity=channel.capacity, latency=channel.latency)
+def _channel(package: Package, place: int) -> C:
+    channel = package.csp.channels[place]
+    producers = sum(place in process.produces for process in package.csp.processes)
+    return structure(name=channel.name, capacity=channel.capacity, latency=channel.latency, producers=producers)
 
 
 def _inputs(package: Package) -> Iterator[C]:
     """The numbers that the command line sets: symbols, settings and bounds, each with its place in the tables."""
     for place, symbol in enumerate(package.symbols):
         yield _input("--symbol", f"{symbol.name}=", 0, symbol.most, f"wsp_symbols[{place}]")
-    places = [f"wsp_machine.sizes[{place}]" for place in range(len(RESOURCE_OF))]
+    places = [f"wsp_machine.resources[{place}].size" for place in range(len(RESOURCE_OF))]
     places += [f"wsp_channels[{place}].capacity" for place in range(len(package.csp.channels))]
     places += [f"wsp_processes[{place}].without_scopes" for place in range(len(package.csp.processes))]
     for knob, at in zip(settings(package, {}), places, strict=True):
@@ -156,8 +160,9 @@ def _tensor(tensor: Tensor) -> C:
 
 
 def _process(package: Package, process: Process) -> C:
-    rows = [*_body(package, process.body, "body"), _row("END", "end")]
-    return structure(name=process.name, **table("Statement", "statements", rows), produces=process.produces)
+    leaves = [_row("LEAVE", "end", channel=channel) for channel in process.produces]
+    rows = [*_body(package, process.body, "body"), *leaves, _row("END", "end")]
+    return structure(name=process.name, **table("Statement", "statements", rows))
 
 
 def _body(package: Package, body: Body, path: str) -> list[C]:

@@ -138,32 +138,26 @@ static void wsp_observe(Machine *m, const char *kind, u64 a, u64 b, u64 c) {
 
 /* The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing. */
 
-const char *const wsp_resource_names[RESOURCES] = {"task_ring", "tensormap_pool", "deplist_pool", "heap_arena",
-                                                   "ready_queue"};
-const char *const wsp_reason_names[] = {
-    "TASK_RING_FULL", "TENSORMAP_POOL_FULL", "DEPLIST_POOL_FULL", "HEAP_ARENA_FULL", "READY_QUEUE_FULL",
-    "CHANNEL_EMPTY_WAIT", "CHANNEL_FULL_WAIT", "TASK_WAIT"
-};
-
 /* The first resource that lacks, in the order of the document; NOT_WAITING where none does. */
 static int wsp_shortage(const Machine *m, const u64 *needs, const Worker *worker) {
     for EACH(pool, READY_QUEUE)
-        if (m->used[pool] + needs[pool] > m->sizes[pool]) return (int)pool;
-    return worker->places >= m->sizes[READY_QUEUE] ? READY_QUEUE_FULL : NOT_WAITING;
+        if (m->resources[pool].used + needs[pool] > m->resources[pool].size) return (int)pool;
+    return worker->places >= m->resources[READY_QUEUE].size ? READY_QUEUE_FULL : NOT_WAITING;
+}
+
+static void charge(Resource *resource, u64 used) {
+    resource->used = used;
+    if (used > resource->high_water) resource->high_water = used;
 }
 
 static void wsp_charge(Machine *m, const u64 *needs, Worker *worker) {
-    worker->places++;
-    if (worker->places > m->high_water[READY_QUEUE]) m->high_water[READY_QUEUE] = worker->places;
-    for EACH(pool, READY_QUEUE) {
-        m->used[pool] += needs[pool];
-        if (m->used[pool] > m->high_water[pool]) m->high_water[pool] = m->used[pool];
-    }
+    charge(&m->resources[READY_QUEUE], ++worker->places);
+    for EACH(pool, READY_QUEUE) charge(&m->resources[pool], m->resources[pool].used + needs[pool]);
 }
 
 /* Amounts of the pools are free again. */
 static void wsp_free(Machine *m, const u64 *amounts) {
-    for EACH(pool, READY_QUEUE) m->used[pool] -= amounts[pool];
+    for EACH(pool, READY_QUEUE) m->resources[pool].used -= amounts[pool];
 }
 
 /* Dependency inference (section 3.4). */
@@ -303,11 +297,11 @@ static void wsp_token_seen(Machine *m, Channel *c) {
 
 static void wsp_wait(Machine *m, Waiting *waiting, int reason, const char *subject) {
     *waiting = (Waiting){reason, m->now, subject};
-    if (reason < STALL_REASONS) m->stall_count[reason]++;
+    m->stalls[reason].count++;
 }
 
 static void wsp_end_wait(Machine *m, Waiting *waiting) {
-    if (waiting->reason < STALL_REASONS) m->stall_cycles[waiting->reason] += m->now - waiting->since;
+    if (waiting->reason != NOT_WAITING) m->stalls[waiting->reason].cycles += m->now - waiting->since;
     waiting->reason = NOT_WAITING;
 }
 
@@ -321,7 +315,7 @@ static void wsp_wake(Machine *m, Process *p) {
 static void wsp_stall(Machine *m, Process *p, int reason) {
     if (p->waiting.reason == reason) return;
     wsp_end_wait(m, &p->waiting);
-    wsp_wait(m, &p->waiting, reason, wsp_resource_names[reason]);
+    wsp_wait(m, &p->waiting, reason, m->resources[reason].name);
 }
 
 /* Something was freed: processes that could not issue a task try again, in turn. */
@@ -418,7 +412,7 @@ static Scope *open_scope(const Task *task) {
 /* Free what a complete task holds; an open scope keeps all but DepList nodes. */
 static void free_held(Machine *m, Task *task) {
     Scope *scope = open_scope(task);
-    m->used[DEPLIST_POOL] -= task->holds[DEPLIST_POOL];
+    m->resources[DEPLIST_POOL].used -= task->holds[DEPLIST_POOL];
     task->holds[DEPLIST_POOL] = 0;
     if (scope == NULL)
         wsp_free(m, task->holds);

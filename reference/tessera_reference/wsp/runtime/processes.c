@@ -284,12 +284,6 @@ static bool turn(Machine *m, Statement *s) {
     return true;
 }
 
-/* Close what the process produces. */
-static void end(Machine *m, Process *p) {
-    for EACH_OF(channel, p->produces) wsp_close_channel(m, p, *channel);
-    p->done = true;
-}
-
 /* Execute a statement. True if the process goes on. */
 static bool wsp_execute(Machine *m, Process *p) {
     Statement *s = p->at;
@@ -304,7 +298,8 @@ static bool wsp_execute(Machine *m, Process *p) {
         done = take(m, p, s) != NOTHING;
         jumps = p->taken.what == CLOSED;
         break;
-    case CLOSE: wsp_close_channel(m, p, s->channel); break;
+    case CLOSE:
+    case LEAVE: wsp_close_channel(m, p, s->channel); break;
     case SCOPE: begin_scope(m, p); break;
     case COND: jumps = wsp_value(m, s->when) == 0; break;
     case REPEAT: repeat(m, s, s + 1); break;
@@ -313,9 +308,9 @@ static bool wsp_execute(Machine *m, Process *p) {
     case TURN: jumps = !turn(m, s); break;
     case END_SCOPE: end_scope(m, p); break;
     case JUMP: jumps = true; break;
-    case END: end(m, p); return false;
+    case END: p->done = true; break;
     }
-    if (!done) return false;
+    if (!done || p->done) return false;
     p->phase = 0;
     p->at += jumps ? s->jump : 1;
     return true;

@@ -39,6 +39,7 @@ typedef struct { u64 time, number, value; void *subject; int kind; } Entry;
 
 /* The resources; those before READY_QUEUE are pools that all workers share. */
 enum { TASK_RING, TENSORMAP_POOL, DEPLIST_POOL, HEAP_ARENA, READY_QUEUE, RESOURCES };
+typedef struct { const char *name; u64 size, used, high_water; } Resource;
 
 /* Why a process or task waits (section 3.4.2). TASK_WAIT is no stall; the first RESOURCES are those of resources. */
 enum {
@@ -46,6 +47,7 @@ enum {
     CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, TASK_WAIT, NOT_WAITING
 };
 enum { STALL_REASONS = TASK_WAIT };
+typedef struct { const char *name; u64 count, cycles; } Stall;
 typedef struct { int reason; u64 since; const char *subject; } Waiting;
 
 /* What a take from a channel gives: a token, the end of the channel, or nothing yet. */
@@ -91,9 +93,10 @@ typedef struct { const char *name; TABLE(const Instruction, instructions); u64 r
 
 /* A statement of a process: its kind, its path, its members as `statements.py` names them, and of `run` and `task` those of
  * a `CallSite`. The statements of a body follow theirs: the turns of a repeat are a statement of their own before it, after
- * the body of these or of a consume a JUMP leads back, and after that of a scope stands END_SCOPE. */
+ * the body of these or of a consume a JUMP leads back, and after that of a scope stands END_SCOPE; at the end the process
+ * leaves the channels that it produces. */
 typedef enum {
-    RUN, TASK, SEND, RECEIVE, CONSUME, CLOSE, SCOPE, COND, REPEAT, LOAD, WAIT, TURN, END_SCOPE, JUMP, END
+    RUN, TASK, SEND, RECEIVE, CONSUME, CLOSE, SCOPE, COND, REPEAT, LOAD, WAIT, TURN, END_SCOPE, JUMP, LEAVE, END
 } StatementKind;
 typedef struct {
     StatementKind kind;
@@ -115,7 +118,6 @@ typedef struct { u64 serial, held[READY_QUEUE]; } Scope;
 struct Process {
     const char *name;
     TABLE(Statement, statements);
-    List produces;
     u64 without_scopes, time, missing; /* the tasks that it waits for */
     bool done, runnable, *closed;      /* by channel */
     Waiting waiting;
@@ -161,7 +163,8 @@ struct Machine {
     TABLE(Tensor, tensors);
     TABLE(Worker, workers);
     TABLE(u64, symbols);
-    u64 sizes[RESOURCES], used[RESOURCES], high_water[RESOURCES];
+    Resource resources[RESOURCES];
+    Stall stalls[NOT_WAITING]; /* and waits for tasks */
     u64 max_steps, enough, instants; /* a run ends at the first, and is left at the others */
     bool observed;
     u64 now, steps, turn_steps, mark_of_progress; /* of the process that goes on */
@@ -171,7 +174,6 @@ struct Machine {
     Vector events; /* a heap */
     Task tasks;    /* the head of the list of those in flight */
     Vector free_tasks, found, assignments;
-    u64 stall_count[STALL_REASONS], stall_cycles[STALL_REASONS];
     u64 mark, scopes, task_input, key_input;
 };
 

@@ -5,30 +5,30 @@ enum { COMPLETED, DEADLOCK, ERROR, RUNNING };
 
 /* The state of a run as one line of JSON, the members of `Machine.state`; `deadlock.py` makes a result of it. */
 
-/* The first resources by name. */
-static void print_resources(const u64 *values, uint32_t count) {
-    for EACH(resource, count) wsp_print("'$':#", wsp_resource_names[resource], values[resource]);
+/* Amounts of the first resources by name. */
+static void print_amounts(const Machine *m, const u64 *amounts, uint32_t count) {
+    for EACH(resource, count) wsp_print("'$':#", m->resources[resource].name, amounts[resource]);
     wsp_print("}");
 }
 
-static void print_waiting(const Waiting *waiting) {
+static void print_waiting(const Machine *m, const Waiting *waiting) {
     if (waiting->reason == NOT_WAITING)
         wsp_print("'waiting':null");
     else
-        wsp_print("'waiting':{'reason':'$','since':#,'subject':'$'}", wsp_reason_names[waiting->reason], waiting->since,
+        wsp_print("'waiting':{'reason':'$','since':#,'subject':'$'}", m->stalls[waiting->reason].name, waiting->since,
                   waiting->subject);
 }
 
 static void print_process(const Machine *m, const Process *p) {
     wsp_print("'$':{'time':#,'done':$,'statement':'$'", p->name, p->time, p->done ? "true" : "false", p->at->path);
-    print_waiting(&p->waiting);
+    print_waiting(m, &p->waiting);
     wsp_print("'closed':[");
     for EACH(channel, m->channels_count)
         if (p->closed[channel]) wsp_print("'$'", m->channels[channel].name);
     wsp_print("],'scopes':[");
     for EACH_IN(Scope, scope, p->scopes) {
         wsp_print("{");
-        print_resources(scope->held, READY_QUEUE);
+        print_amounts(m, scope->held, READY_QUEUE);
     }
     wsp_print("]}");
 }
@@ -46,9 +46,9 @@ static void print_task(const Machine *m, const Task *task) {
     memcpy(holds, task->holds, sizeof task->holds);
     wsp_print("{'task':#,'process':'$','statement':'$','worker':#", task->number, task->process->name, task->statement->path,
               (u64)(task->worker - m->workers));
-    print_waiting(&task->waiting);
+    print_waiting(m, &task->waiting);
     wsp_print("'holds':{");
-    print_resources(holds, RESOURCES);
+    print_amounts(m, holds, RESOURCES);
     wsp_print("'signals':[");
     for EACH_OF(signal, task->statement->signals) wsp_print("'$'", m->channels[*signal].name);
     wsp_print("],'dependents':[");
@@ -104,14 +104,12 @@ static void wsp_print_state(const Machine *m, int outcome) {
         wsp_print("'$':{'runs':#,'cycles':#}", m->kernels[each].name, m->kernels[each].runs, m->kernels[each].cycles);
     wsp_print("},'stalls':{");
     for EACH(reason, STALL_REASONS)
-        wsp_print("'$':{'count':#,'cycles':#}", wsp_reason_names[reason], m->stall_count[reason], m->stall_cycles[reason]);
-    wsp_print("},'sizes':{");
-    print_resources(m->sizes, RESOURCES);
-    wsp_print("'used':{");
-    print_resources(m->used, READY_QUEUE);
-    wsp_print("'high_water':{");
-    print_resources(m->high_water, RESOURCES);
-    wsp_print("'slots':{");
+        wsp_print("'$':{'count':#,'cycles':#}", m->stalls[reason].name, m->stalls[reason].count, m->stalls[reason].cycles);
+    wsp_print("},'resources':{");
+    for EACH(each, RESOURCES)
+        wsp_print("'$':{'size':#,'used':#,'high_water':#}", m->resources[each].name, m->resources[each].size,
+                  m->resources[each].used, m->resources[each].high_water);
+    wsp_print("},'slots':{");
     for EACH(each, m->slots_count) wsp_print("'$':'#'", m->slots[each].name, m->slots[each].value);
     wsp_print("},'tensors':{");
     for EACH(each, m->tensors_count) print_tensor(&m->tensors[each]);
@@ -192,7 +190,6 @@ static void begin(Machine *m) {
         p->waiting.reason = NOT_WAITING;
         p->closed = wsp_allocate(m->channels_count, sizeof(bool));
         p->operands = wsp_allocate(m->most_scalars + (size_t)1, sizeof(u64));
-        for EACH_OF(channel, p->produces) m->channels[*channel].producers++;
     }
     for EACH(each, m->channels_count) m->channels[each].seen_closed = m->channels[each].producers == 0;
 }
