@@ -206,10 +206,9 @@ def test_a_worker_that_is_killed_loses_nothing(cluster: Cluster, tmp_path: Path)
     try:
         wait_for(lambda: pids_in(tmp_path) or running.poll() is not None)
         implementation = pids_in(tmp_path)[0]
-        supervisor = parent_of(parent_of(implementation))
-        worker = parent_of(supervisor)
-        os.kill(worker, signal.SIGKILL)
-        wait_for(lambda: not is_alive(implementation) and not is_alive(supervisor), 20)
+        unit = parent_of(implementation)
+        os.kill(parent_of(unit), signal.SIGKILL)
+        wait_for(lambda: not is_alive(implementation) and not is_alive(unit), 20)
         (tmp_path / "go").touch()
         output, _ = running.communicate(timeout=120)
     finally:
@@ -248,7 +247,7 @@ def test_an_interrupted_run_seals_its_report_and_ends_its_units(cluster: Cluster
     try:
         wait_for(lambda: pids_in(tmp_path) or running.poll() is not None)
         (implementation, *_) = pids_in(tmp_path)
-        processes = [implementation, parent_of(implementation), parent_of(parent_of(implementation))]
+        processes = [implementation, parent_of(implementation)]
         running.send_signal(signal.SIGINT)
         output, _ = running.communicate(timeout=60)
     finally:

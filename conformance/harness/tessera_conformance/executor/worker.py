@@ -21,8 +21,7 @@ from tessera_conformance import __version__
 from tessera_conformance.cases import chapter_files, clauses_directory
 from tessera_conformance.documents import read_json
 from tessera_conformance.registry.cases import digest_of_contents
-from tessera_conformance.terminal import Interrupted, interrupt_once
-from tessera_conformance.transports.rpc import run_to_the_end
+from tessera_conformance.transports.rpc import EXCHANGE, ProcessFamily, end_families
 
 # The parts that must be the same on every machine of a run, so that a case can be judged on any of them.
 
@@ -142,6 +141,10 @@ def read_answer(data: object) -> Answer:
 def do_unit(body: Body) -> int:
     """Run the process of a unit: the first argument is the folder of the unit."""
     folder = Path(sys.argv[1])
+    worker = os.dup(0)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    threading.Thread(target=_end_with_the_worker, args=(worker, folder), daemon=True).start()
     order = json.loads((folder / ORDER).read_text(encoding="ascii"))
     answers = AnswerWriter(folder)
     differs = difference(order["identity"], own_identity())
@@ -156,12 +159,21 @@ def do_unit(body: Body) -> int:
     return 0
 
 
+def _end_with_the_worker(worker: int, folder: Path) -> None:
+    """End this process and all that it started once the input from the worker ends, which is empty: the worker died."""
+    while os.read(worker, 1):
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    end_families()
+    os.killpg(0, signal.SIGKILL)
+
+
 # Units of work on a worker of the cluster: each in a process of its own, which ends with the worker.
 
 
 _LOCK = threading.Lock()
-_RUNNING: dict[str, list[subprocess.Popen[bytes]]] = {}
-"""The supervisors of the units of each run."""
+_RUNNING: dict[str, list[ProcessFamily]] = {}
+"""The processes of the units of each run."""
 _STOPPED: set[str] = set()
 """The runs that have been stopped: no further unit of them begins."""
 
@@ -171,9 +183,8 @@ def perform(order: str, *, module: str, run: str) -> bytes:
     with TemporaryDirectory(prefix="tessera-unit-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / ORDER).write_text(order, encoding="ascii")
-        command = [sys.executable, "-m", __name__, module, name]
         with (folder / OUTPUT).open("wb") as output:
-            _supervise(command, output.fileno(), run)
+            _complete([sys.executable, "-m", module, name], output.fileno(), run, name)
         from distributed import get_worker
 
         path = folder / ANSWERS  # lines of JSON, since unpickling may run any code; the first one names the worker
@@ -182,62 +193,27 @@ def perform(order: str, *, module: str, run: str) -> bytes:
 
 
 def stop(run: str) -> None:
-    """Stop the units of a run, and prevent others from beginning."""
+    """End the units of a run, and prevent others from beginning."""
     with _LOCK:
         _STOPPED.add(run)
-        for process in _RUNNING.get(run, ()):
-            _close_input(process)
+        for family in _RUNNING.get(run, ()):
+            family.end()
 
 
-def _supervise(command: list[str], output: int, run: str) -> None:
-    """Wait for a process whose open standard input shows that this one is alive; start none if the run was stopped."""
+def _complete(command: list[str], output: int, run: str, folder: str) -> None:
+    """Wait for the process of a unit, and leave none behind that it started; start none if the run was stopped.
+
+    Its open standard input shows that this process is alive.
+    """
+    family = ProcessFamily()
+    options = {"stdin": subprocess.PIPE, "stdout": output, "stderr": subprocess.STDOUT, "start_new_session": True}
     with _LOCK:
         if run in _STOPPED:
             return
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT)
-        _RUNNING.setdefault(run, []).append(process)
-    try:
+        process = family.start(command, {EXCHANGE: folder}, **options)
+        _RUNNING.setdefault(run, []).append(family)
+    with process:
         process.wait()
-    finally:
-        with _LOCK:
-            _close_input(process)
-            _RUNNING[run].remove(process)
-        process.wait()
-
-
-def _close_input(process: subprocess.Popen[bytes]) -> None:
-    if process.stdin is not None:
-        process.stdin.close()
-
-
-# The process between a worker and the process that does a unit: no process of the unit outlives the worker.
-#
-# Its standard input is closed when the worker dies or stops the unit. It then ends the unit and every process that the
-# implementation under test has started. `python -m tessera_conformance.executor.worker MODULE FOLDER`.
-
-
-GRACE = 5.0
-"""Seconds for a stopped unit to end its session."""
-
-
-def main(module: str, folder: str) -> int:
-    """Return the exit code of the unit's process; 0 if a signal ended it, since its answers show its progress."""
-    interrupt_once()
-    threading.Thread(target=_interrupt_at_end_of_input, daemon=True).start()
-    command = [sys.executable, "-m", module, folder]
-    try:
-        return max(run_to_the_end(command, GRACE, {}, stdin=subprocess.DEVNULL, start_new_session=True), 0)
-    except Interrupted as signal_:
-        shutil.rmtree(folder, ignore_errors=True)
-        return signal_.exit_code
-
-
-def _interrupt_at_end_of_input() -> None:
-    """Terminate this process when standard input ends: its content is empty, and the worker closes it."""
-    while os.read(0, 1):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    with _LOCK:
+        family.end()
+        _RUNNING[run].remove(family)

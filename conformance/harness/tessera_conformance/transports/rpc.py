@@ -138,7 +138,8 @@ _LIVING: dict[str, ProcessFamily] = {}
 
 
 @atexit.register
-def _end_all() -> None:
+def end_families() -> None:
+    """End all families that were not ended."""
     for family in list(_LIVING.values()):
         family.end()
 
