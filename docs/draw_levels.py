@@ -27,9 +27,9 @@ OPTIONS = Options(tile=(16, 16, 16), depth=2)
 INTRODUCTION = """# The levels
 
 One matrix product at five levels: the language, Graph IR, Schedule IR, Tile IR and Target IR. Every text below is what
-`tessera-reference lower FILE --to LEVEL --tile 16x16x16 --depth 2` prints; each can be executed, and each gives the
-same bits (`tessera-reference compare-levels`). [The protocol](protocol.md#the-levels-below-graph-ir) says what the
-operations take.
+`tessera-reference lower FILE --to LEVEL --tile 16x16x16 --depth 2` prints. `tessera-reference run FILE.mlir` executes
+each, as printed or edited by hand, and each gives the same bits (`tessera-reference compare-levels`).
+[The protocol](protocol.md#the-levels-below-graph-ir) says what the operations take.
 
 | | what the product is | what is stated for the first time |
 |---|---|---|

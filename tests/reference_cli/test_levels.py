@@ -73,6 +73,10 @@ def test_what_is_lowered_has_a_file_for_every_level(files: Path, capsys: pytest.
         assert capsys.readouterr().out == written[f"m.{level}.mlir"]
         assert main(["verify", f"out/ir/m.{level}.mlir", "--ir", level]) == 0
         capsys.readouterr()
+        assert main(["run", f"out/ir/m.{level}.mlir", "--input", "x=x.npy"]) == 0
+        assert capsys.readouterr().out == "r0 tensor<4xfp32>\n[2. 4. 6. 8.]\n"
+    assert main(["run", "out/ir/m.tile.mlir", "--at", "schedule", "--input", "x=x.npy"]) == 2
+    assert "expected one of tile, target, native" in capsys.readouterr().err
 
 
 def test_ir_text_is_printed_formatted_and_lowered_from_its_level_on(capsys: pytest.CaptureFixture[str]) -> None:

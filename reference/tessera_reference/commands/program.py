@@ -331,8 +331,9 @@ def shaped(modules: Sequence[Module], options: argparse.Namespace) -> tuple[Modu
 
 
 def selected(modules: Sequence[Module], name: str | None) -> tuple[Module, Function]:
-    """Return the requested function, or the only one, with its module. Raises `BadInput`."""
-    functions = [(module, function) for module in modules for function in module.functions.values()]
+    """Return the requested function of the host, or the only one, with its module. Raises `BadInput`."""
+    declared = ((module, function) for module in modules for function in module.functions.values())
+    functions = [(module, function) for module, function in declared if not function.device]
     matching = [(m, f) for m, f in functions if name in (None, f.name, f"{m.name}.{f.name}")]
     if len(matching) != 1:
         names = ", ".join(f"{module.name}.{function.name}" for module, function in functions) or "none"

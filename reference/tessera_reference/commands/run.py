@@ -17,7 +17,7 @@ from ..graph.interpreter import describe
 from ..ir.operation import Function, Instruction, Module
 from ..ir.types import Scalar, Tensor, dtype_of
 from ..levels.comparison import code, compare_levels, differing
-from ..levels.execution import EXECUTIONS, LEVELS, execute_at, execute_on_mesh_at
+from ..levels.execution import EXECUTIONS, LEVELS, Execution, execute_at, execute_on_mesh_at
 from ..numerics.array import Array
 from ..numerics.environment import check_environment
 from ..schedule.execution import Event
@@ -30,6 +30,7 @@ from .program import (
     load,
     load_input,
     lowering_of,
+    modules_of,
     save,
     selected,
 )
@@ -49,7 +50,7 @@ files:
 
 def register_run(subparsers: Any) -> None:
     """Add `run`."""
-    parser = file_command(subparsers, "run", run, "run a function on .npy files", epilog=FILES_HELP)
+    parser = file_command(subparsers, "run", run, "run a function on .npy files", epilog=FILES_HELP, ir=True)
     parser.add_argument(
         "--function", metavar="NAME", help="the function, or MODULE.NAME; needed when there are several"
     )
@@ -69,7 +70,9 @@ def register_run(subparsers: Any) -> None:
         help="numerics level; the reference computes the strict bits under each",
     )
     parser.add_argument(
-        "--at", choices=EXECUTIONS, default="graph", help="the level of IR that is executed, or machine code"
+        "--at",
+        choices=EXECUTIONS,
+        help="the level of IR that is executed, or machine code; the file's own unless given, graph for a program",
     )
     add_lowering_options(parser)
     parser.add_argument(
@@ -88,7 +91,12 @@ def run(options: argparse.Namespace) -> int:
     """Run a function on files, and write or print its results. Raises `BadInput` and as `execute_at` does."""
     check_environment()
     how = lowering_of(options)
-    module, function = selected(compile_file(options).modules, options.function)
+    modules, start = modules_of(options)
+    at: Execution = options.at or start
+    if EXECUTIONS.index(at) < EXECUTIONS.index(start):
+        possible = ", ".join(EXECUTIONS[EXECUTIONS.index(start) :])
+        raise BadInput(f"--at {at}: {options.file} is IR of {start}, which is below it; expected one of {possible}")
+    module, function = selected(modules, options.function)
     outputs, expected = ([Assignment.read(text) for text in texts] for texts in (options.output, options.expect))
     assignments = [Assignment.read(text) for text in options.input]
     names = _result_names(function)
@@ -99,13 +107,13 @@ def run(options: argparse.Namespace) -> int:
     observe, events = _observer(options), trace_event if options.trace else None
     if any(argument.rank is not None for argument in (*assignments, *outputs, *expected)):
         inputs = _inputs_by_rank(module, function, arrays)
-        results = execute_on_mesh_at(options.at, module, function.name, inputs, *how, observer=observe)
+        results = execute_on_mesh_at(at, module, function.name, inputs, *how, observer=observe, start=start)
     else:
         shared, alone = (
             {assignment.name: array for assignment, array in arrays.items()},
             observe and partial(observe, None),
         )
-        results = (execute_at(options.at, module, function.name, shared, *how, alone, events),)
+        results = (execute_at(at, module, function.name, shared, *how, alone, events, start),)
 
     def result(kind: str, argument: Assignment) -> Array:
         if (argument.rank or 0) >= len(results):

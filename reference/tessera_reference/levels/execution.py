@@ -34,9 +34,12 @@ EXECUTIONS: tuple[Execution, ...] = (*LEVELS, "native")
 """The ways to run a program: at a level, or at Target IR with machine code for kernels of independent threads."""
 
 
-def lower(module: Module, to: Level, target: Target, options: Options | None = None) -> Module:
-    """Return a module of Graph IR at a level. Raises `Rejection` with phase lower for what the level cannot hold."""
-    for level in LEVELS[1 : LEVELS.index(to) + 1]:
+def lower(module: Module, to: Level, target: Target, options: Options | None = None, start: Level = "graph") -> Module:
+    """Return a module of the level `start` at a level that is not above it.
+
+    Raises `Rejection` with phase lower for what the level cannot hold.
+    """
+    for level in LEVELS[LEVELS.index(start) + 1 : LEVELS.index(to) + 1]:
         module = lower_from_above(module, level, target, options or Options())
     return module
 
@@ -56,16 +59,18 @@ def lower_from_above(module: Module, to: Level, target: Target, options: Options
     return to_target(module, target)
 
 
-def executable(module: Module, to: Execution, target: Target, options: Options | None = None) -> Module:
-    """Return the executable form of a module of Graph IR; at Schedule IR each nest is an instruction.
+def executable(
+    module: Module, to: Execution, target: Target, options: Options | None = None, start: Level = "graph"
+) -> Module:
+    """Return the executable form of a module of the level `start`; at Schedule IR each nest is an instruction.
 
     Raises as `lower` does, and `MissingTool` for `native` where llvmlite is not installed.
     """
     if to == "native":
         from ..target_ir.emission.host import native
 
-        return native(lower(module, "target", target, options))
-    lowered = lower(module, to, target, options)
+        return native(lower(module, "target", target, options, start))
+    lowered = lower(module, to, target, options, start)
     if to != "schedule":
         return lowered
     from ..schedule.execution import runnable
@@ -82,18 +87,21 @@ def execute_at(
     options: Options | None = None,
     observer: Observer | None = None,
     events: EventObserver | None = None,
+    start: Level = "graph",
 ) -> tuple[Array, ...]:
-    """Run a function of Graph IR, lowered to a level, on named inputs; results are as of `graph.execution.execute`.
+    """Run a function of the level `start`, lowered to a level, on named inputs.
+
+    Results are as of `graph.execution.execute`.
 
     At Schedule IR `events` is called for each step of a nest, at the others `observer` for each host instruction.
     Raises as `lower` and as the execution of the level.
     """
     if level == "graph":
         return graph_execution.execute(module, function, inputs, observer)
-    special = specialized(module, function, inputs)
+    special = specialized(module, function, inputs) if start == "graph" else module
     if level == "native":
-        return graph_execution.execute(executable(special, level, target, options), function, inputs, observer)
-    return run_lowered(level, lower(special, level, target, options), function, inputs, target, observer, events)
+        return graph_execution.execute(executable(special, level, target, options, start), function, inputs, observer)
+    return run_lowered(level, lower(special, level, target, options, start), function, inputs, target, observer, events)
 
 
 def run_lowered(
@@ -122,15 +130,17 @@ def execute_on_mesh_at(
     options: Options | None = None,
     mesh: str | None = None,
     observer: RankObserver | None = None,
+    start: Level = "graph",
 ) -> tuple[tuple[Array, ...], ...]:
-    """Run a function at a level on every rank of a mesh, inputs and results by rank.
+    """Run a function of the level `start` at a level on every rank of a mesh, inputs and results by rank.
 
     Ranks run one program, specialized to the inputs of rank 0; another rank's operand does not fit if its shapes
     differ. At Schedule IR the observer gets a whole nest as one instruction. Raises as `execute_at` does.
     """
     if level == "graph" or not inputs:
         return graph_execution.execute_on_mesh(module, function, inputs, mesh, observer)
-    program = executable(specialized(module, function, inputs[0]), level, target, options)
+    special = specialized(module, function, inputs[0]) if start == "graph" else module
+    program = executable(special, level, target, options, start)
     return graph_execution.execute_on_mesh(program, function, inputs, mesh, observer)
 
 
