@@ -235,6 +235,23 @@ def test_an_overlong_frame_may_end_the_connection(endpoint: OpenSession) -> None
     assert [answer["request_id"] for answer in actual if "request_id" in answer] == ["r", "2"]
 
 
+@pytest.mark.parametrize("refusal", [b"", b'{"refused": "no ids"}\n'], ids=["silent", "refusing"])
+def test_a_frame_without_ids_may_end_the_connection(endpoint: OpenSession, refusal: bytes) -> None:
+    """The frames behind it are sent on a new connection (AMB-HIO-55)."""
+
+    def ends(connection: socket.socket, lines: Any) -> None:
+        for line in lines:
+            if b"request_id" not in line:
+                connection.sendall(refusal)
+                return
+            connection.sendall(response(line))
+
+    session = endpoint(ends)
+    for frames in ((frame(), "{}", "[", frame(request_id="2"), "x"), (frame(), frame(request_id="2"))):
+        actual = [answer["request_id"] for answer in answers(exchange(session, *frames)) if "request_id" in answer]
+        assert actual == ["r", "2"]
+
+
 @pytest.mark.parametrize(("outcomes", "seen"), [((True, False), True), ((False, True), True), ((True, True), False)])
 def test_a_repeated_pair_counts_where_it_was_in_use(
     endpoint: OpenSession, outcomes: tuple[bool, bool], seen: bool

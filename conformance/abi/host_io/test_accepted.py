@@ -130,7 +130,7 @@ def test_a_memory_of_each_kind_is_written_to(impl, check, kind):
     """By its own name at its own addresses, its first and its last ones; by AUTO in every memory (AMB-HIO-46)."""
     host = connected(impl, check)
     memories = [memory for memory in host.machine.memories if kind in (memory.kind, "AUTO")]
-    check.given(bool(memories), f"the endpoint tells of a memory of kind {kind}", host.machine.memories)
+    check.given(bool(memories), f"the endpoint has a memory of kind {kind}", host.machine.memories)
     ends = [pa for memory in memories for pa in (memory.base, memory.base + 1, memory.base + memory.bytes - 64)]
     host.accepted(*(host.write(dst_pa=pa, dst_mem_kind=kind) for pa in ends))
 

@@ -100,7 +100,7 @@ def test_the_address_lies_in_the_memory_that_is_named(impl, check):
     """HBM at an address of TCM and the other way round are refused (AMB-HIO-46)."""
     host = connected(impl, check)
     hbm, tcm = host.machine.memory("HBM"), host.machine.memory("TCM")
-    check.given(hbm is not None and tcm is not None, "the endpoint tells of HBM and TCM", host.machine.memories)
+    check.given(hbm is not None and tcm is not None, "the endpoint has HBM and TCM", host.machine.memories)
     for name, kind, pa in (("HBM at TCM", "HBM", tcm.base), ("TCM at HBM", "TCM", hbm.base)):
         kind_wins = Reading("AMB-HIO-46", "the kind wins", [name])
         host.refused({name: host.write(dst_mem_kind=kind, dst_pa=pa)}, host.write(dst_pa=pa), kind_wins)

@@ -40,8 +40,8 @@ def test_a_binary_may_lie_at_any_pe(impl, check, nbytes):
     """Each PE in turn has a binary at an address of its own; the launch names it, and works elsewhere (AMB-HIO-56)."""
     host = launching_host(impl, check)
     worker, places = of_one_sip(host, 1)[0], host.spread(4)
-    needed = 70001 * len(places) + nbytes
-    check.given(host.machine.memories[0].bytes >= needed, f"a memory of {needed} bytes", host.machine.memories)
+    room = host.machine.memories[0].bytes
+    check.given(room >= 70001 * len(places) + nbytes, "the first memory has room for a binary of each PE", room)
     for number, place in enumerate(places):
         pa = host.base + 70001 * number + 1
         host.done(host.fill(place, pa, nbytes, value=number))

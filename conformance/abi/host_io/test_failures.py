@@ -45,7 +45,7 @@ def on_six(host, value, order, **members):
 def test_a_policy_says_which_shards_run(impl, check, policy, order, failing):
     """fail_fast: those below the lowest that fails, none above; collect_all: all but those that fail (AMB-HIO-49)."""
     host = six_pes(impl, check)
-    check.given(fills(host), "the built-in kernel fill, whose work is seen in memory", host.machine.builtins)
+    check.given(fills(host), "the endpoint has the built-in kernel fill, whose work is seen", host.machine.builtins)
     places = host.machine.places
     host.done(on_six(host, LEFT_WORD, ORDERS[order], failure_policy=policy))
     message = on_six(host, 7, ORDERS[order], failure_policy=policy)

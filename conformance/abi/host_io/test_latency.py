@@ -82,7 +82,7 @@ def test_a_built_in_kernel_has_no_binary_to_fetch(impl, check):
     host = host_of(impl, check)
     place = of_one_sip(host, 1)[0]
     kernels_with_arguments = {name: builtin for name, builtin in sorted(host.machine.builtins.items()) if builtin}
-    check.given(bool(kernels_with_arguments), "a built-in kernel that takes arguments", host.machine.builtins)
+    check.given(bool(kernels_with_arguments), "a built-in kernel takes arguments", host.machine.builtins)
     for name, parameters in kernels_with_arguments.items():
         arguments = host.arguments(parameters, place)
         kernels = [host.builtin(name, nbytes_code=size) for size in (0, 1, 2**40)]

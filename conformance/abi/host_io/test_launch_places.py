@@ -125,7 +125,7 @@ def test_every_memory_can_hold_a_shard(impl, check):
 def test_a_launch_over_two_sips_runs_whole_or_not_at_all(impl, check):
     """An endpoint may refuse it (AMB-HIO-45); where it does not, every shard is written."""
     host = opened_host(impl, check, 2, 1, 2)
-    check.given(fills(host), "the built-in kernel fill, whose work is seen in memory", host.machine.builtins)
+    check.given(fills(host), "the endpoint has the built-in kernel fill, whose work is seen", host.machine.builtins)
     places = host.machine.places
     host.done(*(host.fill(pe, host.base, 16) for pe in places))
     completion = host.send(filling(host, 8, *(Part(pe, host.base, 16) for pe in reversed(places)))).completions[0]

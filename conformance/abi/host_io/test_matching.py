@@ -86,7 +86,7 @@ def require_room(host: Host, requests: int) -> None:
 def judge_outcomes(check: Check, outcomes: Sequence[bool], times: int) -> None:
     """Judge requests with one pair: the first succeeds, the others arrive while it is unanswered (AMB-HIO-61)."""
     check.equal(len(outcomes), times, "the number of responses with the pair")
-    what = "of requests with one pair, sent together, each comes while the first is unanswered"
+    what = "the first of several requests with one pair is unanswered when the others come"
     check.given(sum(outcomes) <= 1, what, outcomes)
     check.reading("AMB-HIO-51", "both fail", not any(outcomes))
     check.equal(sorted(outcomes), [*[False] * (times - 1), True], "success of the requests with the pair")

@@ -184,7 +184,7 @@ def test_a_write_of_more_than_a_mebibyte_reaches_its_last_byte(impl, check):
     """
     host = host_of(impl, check)
     place, base, nbytes = host.spread(1)[0], host.base + 9, 3 * (1 << 20) + 5
-    check.given(host.machine.memories[0].bytes > nbytes + 32, "a memory of more than 3 MiB", host.machine.memories[0])
+    check.given(host.machine.memories[0].bytes > nbytes + 32, "there is memory of 3 MiB", host.machine.memories[0])
     edges = {9 + (mebibytes << 20): bytes([0x3C] * 16) for mebibytes in (1, 2)}
     edges |= {0: bytes([BACKGROUND] * 9 + [0x3C] * 7), 5 + nbytes: bytes([0x3C] * 4 + [BACKGROUND] * 12)}
     for offset in edges:

@@ -78,7 +78,7 @@ def test_a_read_of_more_than_a_mebibyte_brings_its_last_byte(impl, check):
     """Two mebibytes and five bytes, in three parts of different values. Presumes that a memory has as many."""
     host = host_of(impl, check)
     place, base, mebibyte = host.spread(1)[0], host.base + 3, 1 << 20
-    check.given(host.machine.memories[0].bytes > 3 * mebibyte, "a memory of 3 MiB", host.machine.memories[0])
+    check.given(host.machine.memories[0].bytes > 3 * mebibyte, "there is memory of 3 MiB", host.machine.memories[0])
     sizes = {1: mebibyte, 2: mebibyte, 3: 5}
     firsts = {value: base + (value - 1) * mebibyte for value in sizes}
     host.done(*(host.fill(place, firsts[value], size, value=value) for value, size in sizes.items()))

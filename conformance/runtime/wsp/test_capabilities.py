@@ -227,7 +227,7 @@ def test_a_recorded_directive_is_kept_and_changes_nothing(impl, check, target):
     usual = schedule("round_robin", 3, 2)
     without = behaviour(impl, check, compiled(impl, check, tasks(usual), target))
     recorded = in_state(impl, check, target, "recorded")
-    check.given(len(recorded) > 0, "a recorded directive", matrix(impl, check, target)["directives"])
+    check.given(len(recorded) > 0, "the target records a directive", matrix(impl, check, target)["directives"])
     for name in recorded:
         answer = check.returns(impl.wsp.compile(program=tasks(directive(name, "near", "7 of 9")), target=target))
         kept = document_of(check, answer["package"])["schedule"]["directives"]
@@ -244,7 +244,7 @@ def test_a_diagnosed_directive_is_reported_once_and_ignored(impl, check, target)
     """However often it is written, and again for the next program (AMB-WSP-26, AMB-WSP-65)."""
     without = behaviour(impl, check, compiled(impl, check, tasks(schedule("round_robin", 3, 2)), target))
     diagnosed = in_state(impl, check, target, "diagnosed")
-    check.given(len(diagnosed) > 0, "a diagnosed directive", matrix(impl, check, target)["directives"])
+    check.given(len(diagnosed) > 0, "the target diagnoses a directive", matrix(impl, check, target)["directives"])
     for name in diagnosed:
         for values in (["4"], ["4", "8", "4"], ["4"]):
             answer = check.returns(impl.wsp.compile(program=tasks(directive(name, *values)), target=target))

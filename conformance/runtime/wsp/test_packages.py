@@ -63,7 +63,7 @@ def part(check, document, *path):
 def presume_policy(impl, check, policy):
     """A case presumes that the target enforces this policy: of those beside round_robin the document asks for one."""
     state = check.returns(impl.wsp.capabilities(target="cpu_sim"))["directives"].get(f"dispatch.{policy}")
-    check.given(state == "enforced", f"the policy {policy}", state)
+    check.given(state == "enforced", f"the target enforces the policy {policy}", state)
 
 
 @feature("wsp-expressions", "wsp-resources", "wsp-slots")

@@ -154,7 +154,7 @@ class Host(Messages):
 
         A case that needs one presumes that the endpoint describes it.
         """
-        self.check.given(bool(self.machine.builtins), "the endpoint describes a built-in kernel", self.machine.builtins)
+        self.check.given(bool(self.machine.builtins), "the endpoint has a built-in kernel", self.machine.builtins)
         for name, parameters in self.machine.builtins.items():
             message = self.launch(self.builtin(name), self.arguments(parameters))
             if self.completions(message)[0]["ok"]:

@@ -95,7 +95,9 @@ def run(host: MemoryHost, name: str, *args: Message, **members: Any) -> None:
     """Launch a built-in kernel with success; a case presumes that the endpoint describes it."""
     parameters = EFFECTS[name].parameters
     described = has_built_in(host, name)
-    host.check.given(described, f"the built-in kernel {name}({', '.join(parameters)})", host.machine.builtins)
+    host.check.given(
+        described, f"the endpoint has the built-in kernel {name}({', '.join(parameters)})", host.machine.builtins
+    )
     host.done(built_in(host, name, *args, **members))
 
 

@@ -117,6 +117,8 @@ class Conversation:
         self._socket: socket.socket | None = None
         self._unsent = memoryview(b"")
         self._unread = bytearray()
+        self._may_end = False
+        """True once a frame was sent after which an endpoint may end the connection (AMB-HIO-55)."""
 
     @property
     def open(self) -> bool:
@@ -130,6 +132,7 @@ class Conversation:
         self._socket.setblocking(False)
         self._unsent = memoryview(b"")
         self._unread.clear()
+        self._may_end = False
 
     def close(self) -> None:
         """Close the connection."""
@@ -195,9 +198,10 @@ class Conversation:
         return answers
 
     def _part(self, frames: Sequence[bytes], limit: float) -> list[str]:
-        """Send frames and return the answers; an overlong frame is sent alone, and a new connection follows."""
+        """Send frames and return the answers; frames behind one that ended the connection are sent on a new one."""
         overlong = len(frames[0]) > LONGEST_FRAME
-        unanswered = Counter(pair for frame in frames if (pair := ids_of(frame)) is not None and not overlong)
+        pairs = [None if overlong else ids_of(frame) for frame in frames]
+        unanswered = Counter(pair for pair in pairs if pair is not None)
         answers: list[str] = []
         self.require_nothing_unread()
         self._unsent = memoryview(b"".join(frame + b"\n" for frame in frames))
@@ -209,12 +213,27 @@ class Conversation:
                     detail = f"{len(answers)} answers to {len(frames)} frames"
                     raise EndpointFault("protocol_error", detail)
         except Ended as end:
-            if not overlong and len(answers) < len(frames):
+            behind = self._behind_the_last_ending(pairs, unanswered)
+            if behind is None and len(answers) < len(frames):
                 detail = f"the endpoint ended the connection after {len(answers)} of {len(frames)} answers: {end}"
                 raise EndpointFault("crash", detail) from None
+            if behind is not None:
+                self.connect(limit)
+                answers += self._part(frames[behind:], limit) if unanswered else []
+            return answers
+        self._may_end = self._may_end or None in pairs
         if overlong:
             self.connect(limit)
         return answers
+
+    def _behind_the_last_ending(self, pairs: Sequence[Pair | None], unanswered: Counter[Pair]) -> int | None:
+        """Return the place behind the last frame that may have ended the connection, before any unanswered request.
+
+        None if there is no such frame: the endpoint owes an answer to a request that came before.
+        """
+        first = next((place for place, pair in enumerate(pairs) if pair in unanswered), len(pairs))
+        endings = [place for place in range(first) if pairs[place] is None]
+        return endings[-1] + 1 if endings else 0 if self._may_end else None
 
     def _next(self, missing: int, unanswered: Counter[Pair], limit: float) -> list[str] | None:
         """Return more answers, or None once there will be none. Raises `Ended` and `EndpointFault`."""

@@ -95,7 +95,7 @@ PARTS = frozenset({"format", "kernels", "schedule", "csp"})
 def document_of(check: Any, package: str) -> dict[str, Any]:
     """Return the document of a package; a case that reads one presumes the published form."""
     document = published(package)
-    form = "a package in the form of schemas/wsp_package.schema.json, as which its content can be read"
+    form = "the package has the form of schemas/wsp_package.schema.json, in which its content can be read"
     check.given(document is not None, form, package[:16])
     members: dict[str, Any] = read_by(check, document)
     return members
