@@ -11,7 +11,7 @@ from tessera_conformance.reports import wording
 from tessera_conformance.reports.causes import clause_results, judgeable, tally
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.page import clause_data, cut, document, packed, registry_data, script_json
+from tessera_conformance.reports.page import claim_data, clause_data, cut, document, packed, registry_data, script_json
 
 # Two reports compared: cases that were fixed, that broke, and that changed otherwise.
 #
@@ -257,11 +257,7 @@ def _run(report: Report, before: Report | None, registry: Registry) -> dict[str,
     failed = {name: result.cases for name, result in results.items() if result.outcome == "fail"}
     failing = {name: next(bad[case] for case in cases if case in bad) for name, cases in failed.items()}
     return {
-        "implementation": wording.implementation_name(report),
-        "claim": report.claim,
-        "badge": wording.claim_title(report),
-        "reason": wording.claim_reason(report, registry),
-        "facts": wording.facts(report),
+        **claim_data(report, registry),
         "verdicts": wording.verdict_counts(report),
         "outcomes": "".join(str(OUTCOMES.index(result.outcome)) for result in results.values()),
         "failing": {

@@ -39,7 +39,7 @@ def document(
     """Yield the document piece by piece; the details replace their placeholder in the template and are never joined."""
     style, script = "".join(map(_asset, styles)), "".join(map(_asset, scripts))
     filled = {**places, "POLICY": _policy(script, style), "STYLE": style, "SCRIPT": script}
-    before, _, after = _asset(template).partition("@@DETAILS@@")
+    before, _, after = (_asset("head.html") + _asset(template)).partition("@@DETAILS@@")
     yield _PLACE.sub(lambda place: filled[place[1]], before)
     yield from details
     yield _PLACE.sub(lambda place: filled[place[1]], after)
@@ -57,6 +57,17 @@ def registry_data(registry: Registry) -> dict[str, Any]:
         "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
         "sections": {key: dict(document.sections) for key, document in registry.documents.items()},
         "documents": [[key, document.title] for key, document in registry.documents.items()],
+    }
+
+
+def claim_data(report: Report, registry: Registry) -> dict[str, Any]:
+    """Return the implementation, the claim with its reason, and the facts of a run."""
+    return {
+        "implementation": wording.implementation_name(report),
+        "claim": report.claim,
+        "badge": wording.claim_title(report),
+        "reason": wording.claim_reason(report, registry),
+        "facts": wording.facts(report),
     }
 
 
@@ -132,14 +143,10 @@ def _data(report: Report, registry: Registry) -> dict[str, Any]:
     cited = {name for result in results if result.cases for name in result.clause.interpretations}
     cited &= registry.interpretations.keys()
     return {
-        "implementation": wording.implementation_name(report),
-        "claim": report.claim,
-        "badge": wording.claim_title(report),
-        "reason": wording.claim_reason(report, registry),
+        **claim_data(report, registry),
         "scope": [*wording.scope(report), *wording.products(report)],
         "problems": wording.problems_of(report, registry),
         "stderr": wording.start_stderr(report),
-        "facts": wording.facts(report),
         "verdicts": VERDICTS,
         **registry_data(registry),
         "clauses": [
