@@ -25,6 +25,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     two_contexts,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
+from tessera_conformance.chapters.runtime.kit.readings import ended_with_contents
 from tessera_conformance.marks import clause, feature
 
 LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
@@ -202,8 +203,8 @@ def profiled(session: MeshSession) -> None:
 
 
 ENDED: dict[str, Callable[[MeshSession, MeshSession, MeshSession], object]] = {
-    "a mesh": lambda session, beside, apart: beside.destroy_mesh(),
-    "a context": lambda session, beside, apart: apart.ask("tessShutdown", context=apart.context),
+    "a mesh": lambda session, beside, apart: ended_with_contents(beside, "tessMeshDestroy", mesh=beside.mesh),
+    "a context": lambda session, beside, apart: ended_with_contents(apart, "tessShutdown", context=apart.context),
     "an event": lambda session, beside, apart: session.ask("tessEventDestroy", event=session.event()),
     "a profile": lambda session, beside, apart: profiled(session),
 }
@@ -213,11 +214,13 @@ ENDED: dict[str, Callable[[MeshSession, MeshSession, MeshSession], object]] = {
 @clause("RT-07-07")
 @pytest.mark.parametrize("end", ENDED.values(), ids=ENDED)
 def test_the_end_of_something_else_leaves_an_error(impl, check, end):
-    """A mesh with work, a context, an event or a profile ends before the failed stream reports (AMB-RT-14)."""
+    """A mesh, a context, an event or a profile ends before the failed stream reports (AMB-RT-14)."""
     session, apart = two_contexts(impl, check)
     beside = meshed(impl, check, session.context, devices_of(impl, check, 1))
-    for owner in (session, beside, apart):
+    for owner in (beside, apart, session):
         queue(owner, owner.load(), "divide" if owner is session else "fill")
+    beside.synchronize()
+    apart.synchronize()
     end(session, beside, apart)
     session.reports(LAUNCH_FAILED)
     session.synchronize()

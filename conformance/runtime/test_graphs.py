@@ -63,7 +63,7 @@ def test_the_arguments_of_a_captured_launch_are_those_of_its_capture(impl, check
 @clause("RT-06-11")
 @pytest.mark.parametrize("wrong", [{"grid": [0, 1, 1]}, {"argSize": 8}], ids=["grid", "argSize"])
 def test_a_launch_that_is_refused_begins_no_capture(impl, check, wrong):
-    """A copy and a launch behind it run at once, beside a stream that captures (AMB-RT-86)."""
+    """A copy and a launch behind it run at once, beside a stream that captures (AMB-RT-64, AMB-RT-86)."""
     session = digit_stream(impl, check)
     other = session.another_stream()
     pointer, captured = session.zeros(), session.zeros()
