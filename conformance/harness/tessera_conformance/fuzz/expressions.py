@@ -159,7 +159,6 @@ class Expressions:
             self.extents.append(0)
         self._unknowns = 0
         self.budget = 0
-        self._applicable: dict[Type, list[Production]] = {}
 
     def visible(self) -> Mapping[str, Variable]:
         """Return every usable name; None in a frame hides a name."""
@@ -231,14 +230,12 @@ class Expressions:
         if self.budget <= 0 or not sized or not self.choose.below(3):
             return self.leaf(type_, typed)
         self.budget -= 1
-        if type_ not in self._applicable:
-            self._applicable[type_] = [
-                production
-                for production in PRODUCTIONS
-                if self.around.has(production.feature) and production.applies(type_)
-                for _ in range(production.weight)
-            ]
-        options = self._applicable[type_]
+        options = [
+            production
+            for production in PRODUCTIONS
+            if self.around.has(production.feature) and production.applies(type_)
+            for _ in range(production.weight)
+        ]
         return self.choose.pick(options).make(self, type_, typed) if options else self.leaf(type_, typed)
 
     # Leaves
