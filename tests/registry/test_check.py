@@ -283,6 +283,8 @@ def test_an_inserted_line_moves_the_clauses_below_it(small_registry):
     assert document.kind == "document changed"
     assert (first.kind, first.id, first.now) == ("source moved", "LANG-02-01", (3, 3))
     assert (second.kind, second.id, second.now) == ("source moved", "LANG-02-02", (4, 4))
+    _, printed = small_registry.run("check", "--specs", str(small_registry.specs))
+    assert "language_ir.toml: and 1 more clause moved with the text, up to LANG-02-02" in printed
 
 
 def test_a_clause_below_the_end_of_a_shortened_text(small_registry):

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from tessera_conformance.cli import main
 from tessera_conformance.registry import Tally, coverage
 
 # The questions `clauses` answers, and those it cannot.
@@ -62,6 +63,13 @@ def test_show_prints_an_interpretation(small_registry):
     code, printed = small_registry.run("show", "AMB-RT-01")
     assert code == 0
     assert "the order of completion" in printed
+
+
+def test_show_names_the_vectors_and_violators_of_a_clause(capsys):
+    assert main(["clauses", "show", "LANG-15-05"]) == 0
+    printed = capsys.readouterr().out
+    assert "\n  ir/matmul.jsonl: bf16/k-7\n" in printed
+    assert "\nviolators: 1\n  ir/level_fast.bf16_accumulator: " in printed
 
 
 @pytest.mark.parametrize(

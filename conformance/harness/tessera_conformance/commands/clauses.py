@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from tessera_conformance.terminal import (
     print_problems,
     reporting_errors,
 )
+from tessera_conformance.vectors.files import vector_paths
 
 # The command line `tessera-conformance clauses`: list, show, check, lock, coverage, weaknesses, annotate, feedback.
 #
@@ -136,10 +138,16 @@ def list_features(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    """Print a clause, its interpretations, its tests and, with --specs, its source lines; or an interpretation."""
+    """Print a clause or an interpretation with what hangs on it and, with --specs, the source lines of a clause."""
+    from tessera_conformance.strength.variants import load_variants  # these import the reference, 1 s
+    from tessera_conformance.strength.violation import load_violations
+
     registry = load_registry(args.registry)
     if args.id.startswith("AMB-"):
         _print_fields(asdict(registry.interpretation(args.id)))
+        _print_names("tests", naming_tests(locations.suite_directory()).get(args.id, ()))
+        variants = (variant for variant in load_variants() if variant.freedom == args.id)
+        _print_names("variants", [f"{variant.name}: {variant.description}" for variant in variants])
         return SOUND
     clause = registry.clause(args.id)
     _print_fields(asdict(clause))
@@ -149,8 +157,25 @@ def show(args: argparse.Namespace) -> int:
         print()
         _print_fields(asdict(registry.interpretation(cited)))
     cases = coverage(registry, cases_by_clause(case_index())).cases.get(clause.id, ())
-    print(f"\ntests: {len(cases)}" + "".join(f"\n  {case}" for case in cases))
+    _print_names("tests", cases)
+    _print_names("vectors", _vectors_of(clause))
+    violations = (violation for violation in load_violations() if violation.clause == clause.id)
+    _print_names("violators", [f"{violation.name}: {violation.description}" for violation in violations])
+    reasons = Reasons.read(args.registry)
+    _print_names("weaknesses", [f"{rule}: {reason}" for rule in RULES if (reason := reasons.of(rule, clause))])
     return SOUND
+
+
+def _print_names(title: str, names: Sequence[str]) -> None:
+    print(f"\n{title}: {len(names)}" + "".join(f"\n  {name}" for name in names))
+
+
+def _vectors_of(clause: Clause) -> list[str]:
+    """Return the golden vectors with a clause: the file and the name of each."""
+    folder = locations.vectors_directory()
+    lines = ((path, line) for path in vector_paths(folder) for line in (folder / path).read_text("utf-8").splitlines())
+    vectors = ((path, json.loads(line)) for path, line in lines if f'"{clause.id}"' in line)
+    return [f"{path}: {vector['name']}" for path, vector in vectors if clause.id in vector.get("clauses", ())]
 
 
 def _print_fields(fields: Mapping[str, object]) -> None:
@@ -169,8 +194,22 @@ def _print_source(clause: Clause, registry: Registry, directory: Path) -> None:
         raise error
     first, last = clause.lines
     print(f"\n{document.title}, section {clause.section}")
+    for change in load.changes_of(clause, specifications[document.key]):
+        print(f"note: {change}")
     for number, line in enumerate(specifications[document.key].span(first, last), start=first):
         print(f"{number:>5} | {line}")
+
+
+def _print_changes(problems: Sequence[RegistryError]) -> None:
+    """Print problems, and in one line the clauses of each document that only moved with their text."""
+    print_problems([problem for problem in problems if problem.kind != "source moved"])
+    moved = [problem for problem in problems if problem.kind == "source moved"]
+    for document, changes in groupby(moved, key=lambda problem: problem.document):
+        first, *others = changes
+        print_problems([first])
+        if others:
+            more = f"{len(others)} more clause{'s' * (len(others) > 1)}"
+            print(f"{document}.toml: and {more} moved with the text, up to {others[-1].id}")
 
 
 def check(args: argparse.Namespace) -> int:
@@ -188,7 +227,7 @@ def check(args: argparse.Namespace) -> int:
             print(
                 f"the sources are recorded as they are now in {args.registry}; review the diff, then run `clauses lock`"
             )
-    print_problems(problems)
+    _print_changes(problems)
     if registry is not None:
         compared = f", compared with {args.specs}" if args.specs else ""
         print(
@@ -268,7 +307,7 @@ def annotate(args: argparse.Namespace) -> int:
     specifications, missing = load.read_specifications(registry.documents.values(), args.specs)
     problems = [*missing, *load.changed_sources(registry, specifications)]
     if problems:
-        print_problems(problems)
+        _print_changes(problems)
         return PROBLEMS
     runs = _runs(args.report, registry)
     cases = coverage(registry, cases_by_clause(case_index())).cases

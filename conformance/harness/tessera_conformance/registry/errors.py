@@ -144,6 +144,7 @@ class RegistryError(Exception):
     """A fault of the registry, or of a query, of a kind of `FAULTS` with the fields of its templates."""
 
     id: str
+    document: str
     field: str
 
     def __init__(self, kind: str, **fields: Any) -> None:

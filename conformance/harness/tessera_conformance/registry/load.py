@@ -86,10 +86,11 @@ def changed_sources(registry: Registry, specifications: Mapping[str, Specificati
             lines = {"recorded_lines": document.lines, "lines": len(specification.lines)}
             yield RegistryError("document changed", document=key, file=document.file, **lines)
         for clause in registry.clauses_of(key):
-            yield from _changes_of(clause, specification)
+            yield from changes_of(clause, specification)
 
 
-def _changes_of(clause: Clause, specification: Specification) -> Iterator[RegistryError]:
+def changes_of(clause: Clause, specification: Specification) -> Iterator[RegistryError]:
+    """Yield the difference between the text of a clause and the registry's record of it, if there is one."""
     first, last = clause.lines
     if not clause.active or digest(specification.span(first, last)) == clause.source:
         return
