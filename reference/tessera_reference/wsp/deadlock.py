@@ -177,7 +177,7 @@ def _wait_graph(package: Package, state: State) -> dict[str, list[str]]:
         graph[_who(task)] = [
             *([] if task["waiting"] is None else [f"channel {task['waiting']['subject']}"]),
             *(f"channel {name}" for name in empty.get(task["task"], ())),
-            *([] if current in (-1, task["task"]) else [f"task {current}"]),
+            *([] if current in (None, task["task"]) else [f"task {current}"]),
         ]
     for task in tasks:
         for dependent in task["dependents"]:

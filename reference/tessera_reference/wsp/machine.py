@@ -525,65 +525,23 @@ class Machine:
     def state(self) -> dict[str, Any]:
         """Return the state of all parts, from which `deadlock.py` makes a result; the native program prints the same.
 
-        Processes and channels stand by name, tasks in flight and workers by number; -1 is none.
+        Processes and channels stand by name, tasks in flight and workers by number.
         """
-        package, resources, channels = self.package, self.resources, self.channels
+        resources, runs = self.resources, zip(self.package.kernels, self.kernel_runs, self.kernel_cycles, strict=True)
+        tensors = zip(self.package.tensors, self.tensors, strict=True)
         times = [process.time for process in self.processes] + [worker.time for worker in self.workers]
         return {
             "total_cycles": max(times),
             "time": self.now,
             "spinning": self.spinning,
-            "processes": {
-                process.name: {
-                    "time": process.time,
-                    "done": process.done,
-                    "statement": process.statement,
-                    "waiting": process.waiting and process.waiting._asdict(),
-                    "closed": [channels[channel].name for channel in process.closed],
-                    "scopes": [dict(scope) for scope in process.scopes],
-                }
-                for process in self.processes
-            },
-            "channels": {
-                channel.name: {
-                    "capacity": channel.capacity,
-                    "tokens": len(channel.tokens),
-                    "taken": channel.taken,
-                    "senders": len(channel.senders),
-                    "producers": channel.producers,
-                    "takers": len(channel.takers),
-                    "tasks": [number for _, kind, number in channel.takers if kind == TASK],
-                }
-                for channel in channels
-            },
-            "tasks": [
-                {
-                    "task": task.number,
-                    "process": task.process.name,
-                    "statement": task.statement,
-                    "worker": task.worker.index,
-                    "waiting": task.waiting and task.waiting._asdict(),
-                    "holds": task.holds | {"ready_queue": int(task.worker.task is not task)},
-                    "signals": [channels[channel].name for channel in task.site.signals],
-                    "dependents": [
-                        f"process {other.name}" if isinstance(other, ProcessState) else f"task {other.number}"
-                        for other in task.dependents
-                    ],
-                }
-                for task in self.tasks.values()
-            ],
+            "processes": {process.name: self._process(process) for process in self.processes},
+            "channels": {channel.name: self._channel(channel) for channel in self.channels},
+            "tasks": [self._task(task) for task in self.tasks.values()],
             "workers": [
-                {
-                    "busy": worker.busy,
-                    "tasks": worker.tasks,
-                    "task": -1 if worker.task is None else worker.task.number,
-                }
+                {"busy": worker.busy, "tasks": worker.tasks, "task": worker.task and worker.task.number}
                 for worker in self.workers
             ],
-            "kernels": {
-                kernel.name: {"runs": runs, "cycles": cycles}
-                for kernel, runs, cycles in zip(package.kernels, self.kernel_runs, self.kernel_cycles, strict=True)
-            },
+            "kernels": {kernel.name: {"runs": count, "cycles": cycles} for kernel, count, cycles in runs},
             "stalls": {
                 reason: {"count": self.stall_count[reason], "cycles": self.stall_cycles[reason]} for reason in REASONS
             },
@@ -591,10 +549,44 @@ class Machine:
                 name: {"size": size, "used": resources.used[name], "high_water": resources.high_water[name]}
                 for name, size in resources.sizes.items()
             },
-            "slots": {slot.name: str(value) for slot, value in zip(package.slots, self.slots, strict=True)},
-            "tensors": {
-                tensor.name: values.tobytes().hex()
-                for tensor, values in zip(package.tensors, self.tensors, strict=True)
-            },
+            "slots": {slot.name: str(value) for slot, value in zip(self.package.slots, self.slots, strict=True)},
+            "tensors": {tensor.name: values.tobytes().hex() for tensor, values in tensors},
             "assignments": list(self.assignments),
+        }
+
+    def _process(self, process: ProcessState) -> dict[str, Any]:
+        return {
+            "time": process.time,
+            "done": process.done,
+            "statement": process.statement,
+            "waiting": process.waiting and process.waiting._asdict(),
+            "closed": [self.channels[channel].name for channel in process.closed],
+            "scopes": [dict(scope) for scope in process.scopes],
+        }
+
+    def _channel(self, channel: ChannelState) -> dict[str, Any]:
+        return {
+            "capacity": channel.capacity,
+            "tokens": len(channel.tokens),
+            "taken": channel.taken,
+            "senders": len(channel.senders),
+            "producers": channel.producers,
+            "takers": len(channel.takers),
+            "tasks": [number for _, kind, number in channel.takers if kind == TASK],
+        }
+
+    def _task(self, task: TaskState) -> dict[str, Any]:
+        dependents = [
+            f"process {other.name}" if isinstance(other, ProcessState) else f"task {other.number}"
+            for other in task.dependents
+        ]
+        return {
+            "task": task.number,
+            "process": task.process.name,
+            "statement": task.statement,
+            "worker": task.worker.index,
+            "waiting": task.waiting and task.waiting._asdict(),
+            "holds": task.holds | {"ready_queue": int(task.worker.task is not task)},
+            "signals": [self.channels[channel].name for channel in task.site.signals],
+            "dependents": dependents,
         }

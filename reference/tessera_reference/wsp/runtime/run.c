@@ -77,7 +77,7 @@ static u64 total_cycles(const Machine *m) {
     return total;
 }
 
-/* The members of the state after the brace that opens it; the task of an idle worker is -1. */
+/* The members of the state after the brace that opens it. */
 static void wsp_print_state(const Machine *m, int outcome) {
     static const char *const names[] = {"completed", "deadlock", "error", "running"};
     const Failure *failure = &m->failure;
@@ -97,7 +97,7 @@ static void wsp_print_state(const Machine *m, int outcome) {
     for EACH(each, m->workers_count) {
         const Worker *w = &m->workers[each];
         wsp_print("{'busy':#,'tasks':#", w->busy, w->tasks);
-        wsp_print(w->task == NULL ? "'task':-1}" : "'task':#}", w->task == NULL ? 0 : w->task->number);
+        wsp_print(w->task == NULL ? "'task':null}" : "'task':#}", w->task == NULL ? 0 : w->task->number);
     }
     wsp_print("],'kernels':{");
     for EACH(each, m->kernels_count)
