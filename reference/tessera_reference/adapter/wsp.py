@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import Any
@@ -57,19 +57,15 @@ class WspMethods(SessionState):
         return {"name": loaded.name, "target": loaded.target, "phase": loaded.phase, **names}
 
     @checked
-    def wsp_run(
-        self, *, package: str, symbols: Any = None, tensors: Any = None, resources: Any = None, seed: int | None = None
-    ) -> dict[str, Any]:
+    def wsp_run(self, *, package: str, **inputs: Any) -> dict[str, Any]:
         """Run a package to its end."""
-        return self._prepared("run", package, symbols, tensors, resources, seed).finish().result()
+        return self._prepared("run", package, **inputs).finish().result()
 
     @checked
-    def wsp_start(
-        self, *, package: str, symbols: Any = None, tensors: Any = None, resources: Any = None, seed: int | None = None
-    ) -> dict[str, Any]:
+    def wsp_start(self, *, package: str, **inputs: Any) -> dict[str, Any]:
         """Return a run that has not begun."""
         number = len(self._runs) + 1
-        self._runs[number] = self._prepared("start", package, symbols, tensors, resources, seed)
+        self._runs[number] = self._prepared("start", package, **inputs)
         return {"run": number}
 
     @checked
@@ -99,14 +95,16 @@ class WspMethods(SessionState):
         return dict(_target("architecture", target).architecture)
 
     def _prepared(
-        self, method: str, package: str, symbols: Any, tensors: Any, resources: Any, seed: int | None
+        self,
+        method: str,
+        package: str,
+        symbols: Any = None,
+        tensors: Any = None,
+        resources: Any = None,
+        seed: Any = None,
     ) -> Run | NativeRun:
-        inputs: Inputs = {
-            "symbols": {name: _number(method, name, text) for name, text in _by_name(method, "symbols", symbols)},
-            "tensors": {name: _data(method, name, text) for name, text in _by_name(method, "tensors", tensors)},
-            "resources": {name: _size(method, name, size) for name, size in _by_name(method, "resources", resources)},
-            "seed": seed,
-        }
+        numbers = {name: _number(method, name, digits) for name, digits in (symbols or {}).items()}
+        inputs: Inputs = {"symbols": numbers, "tensors": tensors or {}, "resources": resources or {}, "seed": seed}
         with _refusals():
             loaded = self._load(_bytes(package))
             if self.native and loaded.target in RUNS and loaded.target != "cpu_sim":
@@ -144,18 +142,6 @@ def _target(method: str, name: str) -> Target:
     return match
 
 
-def _by_name(method: str, parameter: str, value: Any) -> Iterable[tuple[str, Any]]:
-    if value is not None and not isinstance(value, dict):
-        raise InvalidArgument(f"wsp.{method}", parameter, value, "an object")
-    return (value or {}).items()
-
-
-def _size(method: str, name: str, size: Any) -> int:
-    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-        raise InvalidArgument(f"wsp.{method}", f"resources.{name}", size, "a whole number from 1")
-    return size
-
-
 def _bytes(package: str) -> bytes:
     """Return the bytes of a package as it was written; refuse a text that has no bytes as one."""
     try:
@@ -168,13 +154,6 @@ def _number(method: str, name: str, digits: Any) -> int:
     if not isinstance(digits, str) or not digits.isascii() or not digits.isdigit() or len(digits) > 20:
         raise InvalidArgument(f"wsp.{method}", f"symbols.{name}", digits, "decimal digits")
     return int(digits)
-
-
-def _data(method: str, name: str, digits: Any) -> bytes:
-    try:
-        return bytes.fromhex(digits)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"wsp.{method}", f"tensors.{name}", digits, "two hexadecimal digits a byte") from None
 
 
 REFUSALS: Mapping[type[WspFailure], tuple[str, str]] = {
