@@ -36,9 +36,7 @@ SANITIZED += ("-fno-sanitize-recover=all",)
 
 def package_of(form: Mapping[str, Any]) -> Package:
     """The package of a program in JSON form."""
-    cpu_sim = target("cpu_sim")
-    assert cpu_sim is not None
-    return compile_program(form, cpu_sim)[0]
+    return compile_program(form, target("cpu_sim"))[0]
 
 
 def executed(package: Package, settings: Settings) -> dict[str, Any]:

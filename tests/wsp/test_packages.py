@@ -20,7 +20,7 @@ from tessera_reference.wsp.errors import ArgumentRefused, PackageRefused, Progra
 from tessera_reference.wsp.networks import execute
 from tessera_reference.wsp.package import canonical_bytes, content_hash, load, package_bytes
 from tessera_reference.wsp.run import Run
-from tessera_reference.wsp.targets import NAMES, Target, stated, target
+from tessera_reference.wsp.targets import NAMES, stated, target
 
 SCHEMA = Draft202012Validator(schemas()["tessera:wsp-package"])
 
@@ -127,8 +127,6 @@ def places(node: Any, path: str = "") -> list[str]:
 def test_odd_values_anywhere_are_refused_or_mean_something() -> None:
     """In the package and in the program that it is made of; nothing but the errors of this package is raised."""
     data, program = everything().compile().package, everything().form
-    actual = target("cpu_sim")
-    assert actual is not None
     refused = 0
     for path in places(json.loads(data)):
         for odd in ODD:
@@ -141,7 +139,7 @@ def test_odd_values_anywhere_are_refused_or_mean_something() -> None:
             form = copy.deepcopy(program)
             put(path, odd)(form)
             try:
-                compile_program(form, actual)
+                compile_program(form, target("cpu_sim"))
             except WspFailure:
                 refused += 1
     assert refused > 3000
@@ -321,17 +319,11 @@ def test_a_target_that_there_is_not_is_refused_with_those_that_there_are(
     program.write_text(json.dumps(everything().form), encoding="utf-8")
     assert main(["wsp", "compile", str(program), "--target", "a2a3sim"]) == 2
     names = "cpu_sim, pto_runtime_a2a3sim, pto_runtime_a2a3sim_host_graph, pto_runtime_a2a3, aie"
-    assert capsys.readouterr().err == f"error: --target a2a3sim: expected one of {names}\n"
+    assert capsys.readouterr().err == f"error: {program}: target a2a3sim: expected one of {names}\n"
 
 
 EMIT_ONLY = ("pto_runtime_a2a3", "aie")
 every_target = pytest.mark.parametrize("name", NAMES)
-
-
-def known(name: str) -> Target:
-    found = target(name)
-    assert found is not None
-    return found
 
 
 @every_target
@@ -348,7 +340,7 @@ def test_a_target_has_every_entry(name: str) -> None:
 
 @every_target
 def test_worker_types_are_units(name: str) -> None:
-    architecture = known(name).architecture
+    architecture = target(name).architecture
     units = {exec_unit["name"] for exec_unit in architecture["exec_units"]}
     assert set(architecture["dispatch"]["worker_types"]) <= units | {"general"}
 

@@ -17,7 +17,7 @@ from ..wsp.native import NativeRun, prepared
 from ..wsp.networks import execute
 from ..wsp.package import Inputs, Package, load, package_bytes
 from ..wsp.run import RUNS, Run
-from ..wsp.targets import NAMES, Target, target
+from ..wsp.targets import target as target_of
 from .messages import checked
 from .session_state import SessionState
 
@@ -43,7 +43,7 @@ class WspMethods(SessionState):
     def wsp_compile(self, *, program: Mapping[str, Any], target: str) -> dict[str, Any]:
         """Return the package of a program."""
         with _refusals():
-            package, diagnostics = compile_program(program, _target("compile", target))
+            package, diagnostics = compile_program(program, target_of(target))
         return {"package": package_bytes(package).decode(), "diagnostics": diagnostics}
 
     @checked
@@ -85,14 +85,16 @@ class WspMethods(SessionState):
     @checked
     def wsp_capabilities(self, *, target: str) -> dict[str, Any]:
         """Return the matrix of a target."""
-        matrix = _target("capabilities", target)
+        with _refusals():
+            matrix = target_of(target)
         tables = {name: dict(getattr(matrix, name)) for name in ("directives", "csp", "predicates")}
         return {"phase": matrix.phase, **tables}
 
     @checked
     def wsp_architecture(self, *, target: str) -> dict[str, Any]:
         """Return the architecture model of a target."""
-        return dict(_target("architecture", target).architecture)
+        with _refusals():
+            return dict(target_of(target).architecture)
 
     def _prepared(
         self,
@@ -133,13 +135,6 @@ class NativeWsp(WspMethods):
             "documents": ["wsp"],
             "capabilities": dict.fromkeys([*features, "arch-model", "backend-aie", "backend-cpu-sim"], "enforced"),
         }
-
-
-def _target(method: str, name: str) -> Target:
-    match = target(name)
-    if match is None:
-        raise InvalidArgument(f"wsp.{method}", "target", name, f"one of {', '.join(NAMES)}")
-    return match
 
 
 def _bytes(package: str) -> bytes:

@@ -73,16 +73,13 @@ def compile_file(options: argparse.Namespace) -> int:
     """Write the package of a program; report to stderr what its target ignores."""
     from ..wsp.builder import compile_program  # running a package needs no compiler
     from ..wsp.package import package_bytes
-    from ..wsp.targets import NAMES, target
+    from ..wsp.targets import target
 
-    target_ = target(options.target)
-    if target_ is None:
-        raise BadInput(f"--target {options.target}: expected one of {', '.join(NAMES)}")
     try:
         program = read_json(read_bytes(options))
     except ValueError as error:
         raise BadInput(f"{options.file}: is no JSON: {error}") from None
-    package, diagnostics = compile_program(program, target_)
+    package, diagnostics = compile_program(program, target(options.target))
     for diagnostic in diagnostics:
         print(f"warning: {diagnostic}", file=sys.stderr)
     data = package_bytes(package)

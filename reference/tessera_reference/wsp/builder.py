@@ -292,11 +292,8 @@ class Program:
         self._state("wait")
 
     def compile(self, name: str = "cpu_sim") -> Compiled:
-        """The package for a target. Raises `ProgramRefused` and `UnsupportedDirective`."""
-        description = target(name)
-        if description is None:
-            raise UnsupportedDirective(name, "any program: there is no such target")
-        package, diagnostics = compile_program(self.form, description)
+        """The package for a target. Raises `ProgramRefused`, `UnsupportedDirective` and `ArgumentRefused`."""
+        package, diagnostics = compile_program(self.form, target(name))
         return Compiled(package_bytes(package), tuple(diagnostics))
 
     def _body(self) -> list[dict[str, Any]]:

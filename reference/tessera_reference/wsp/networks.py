@@ -39,9 +39,7 @@ def execute(network: Any, engine: Callable[[Package], Run | NativeRun] = Run) ->
     for place, process in enumerate(_table(stated["processes"], "/processes", "body")):
         with program.process(process["name"]):
             translation.body(process["body"], f"/processes/{place}/body", [f"s{place}"])
-    cpu_sim = target("cpu_sim")
-    assert cpu_sim is not None
-    package, _ = compile_program(program.form, cpu_sim)
+    package, _ = compile_program(program.form, target("cpu_sim"))
     run = engine(package)
     events = run.observe()
     return _ending(package, run.finish().result(), events, [kernel for kernel, *_ in translation.kernels])

@@ -554,9 +554,9 @@ def _package(stated: Mapping[str, Any]) -> Package:
 
 def _check_target(package: Package) -> None:
     """Raise `ProgramRefused` for a package that its own target could not have (sections 1.3 and 7.1)."""
-    owner = target(package.target)
-    if owner is None:
+    if package.target not in NAMES:
         raise ProgramRefused("/target", f"is {package.target}, expected one of {', '.join(NAMES)}")
+    owner = target(package.target)
     if package.phase != owner.phase:
         raise ProgramRefused("/phase", f"is {package.phase}, and {owner.name} is of phase {owner.phase}")
     for directive, state in package.schedule.capabilities.items():

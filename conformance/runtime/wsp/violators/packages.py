@@ -11,7 +11,7 @@ from tessera_reference.wsp import kernels
 from tessera_reference.wsp import package as parts
 from tessera_reference.wsp.errors import PackageRefused, ProgramRefused
 from tessera_reference.wsp.package import Channel, canonical_bytes, content_hash
-from tessera_reference.wsp.targets import target
+from tessera_reference.wsp.targets import NAMES, target
 
 from ....ir.violators.changes import around, breaks, changed, nothing, wrapped
 from .answers import answered, asked
@@ -141,8 +141,7 @@ def unread(clause, name, description, path, value):
 
 @breaks("WSP-07.1-09", "any phase is loaded", "wsp.package._check_target")
 def either_phase(usual, package):
-    owner = target(package.target)
-    usual(package if owner is None else replace(package, phase=owner.phase))
+    usual(replace(package, phase=target(package.target).phase) if package.target in NAMES else package)
 
 
 BUILT = {}

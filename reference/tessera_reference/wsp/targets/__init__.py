@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from .. import policies
+from ..errors import ArgumentRefused
 
 NAMES = ("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph", "pto_runtime_a2a3", "aie")
 """The targets of the document; the host graph is phase 1 of a2a3sim, which has a matrix of its own (AMB-WSP-73)."""
@@ -33,10 +34,10 @@ class Target:
 
 
 @cache
-def target(name: str) -> Target | None:
-    """A target by name, or None for one that this reference does not have; `dispatch.*` is every policy."""
+def target(name: str) -> Target:
+    """A target by name; `dispatch.*` is every policy. Raises `ArgumentRefused` for one that there is not."""
     if name not in NAMES:
-        return None
+        raise ArgumentRefused(f"target {name:.120}", f"expected one of {', '.join(NAMES)}")
     matrix = stated(name)
     state = matrix["directives"].pop("dispatch.*")
     matrix["directives"] |= {f"dispatch.{policy}": state for policy in policies.found()}
