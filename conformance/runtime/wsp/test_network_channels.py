@@ -176,17 +176,29 @@ def test_a_channel_has_room_for_as_many_tokens_as_it_declares(impl, check, capac
 @clause("WSP-02.2-10")
 @pytest.mark.parametrize("capacity", [1, 2, 3])
 def test_the_capacity_is_that_of_all_producers_together(impl, check, capacity):
-    """As many producers go on as there is room for; one more waits."""
+    """As many producers go on as there is room for; one more waits. All close the channel after the last send."""
 
     def crowd(producers):
-        gates = [f"g{place}" for place in range(producers)]
-        body = consume("c")
-        for gate in gates:
-            body = consume(gate, body)
+        places = range(producers)
+        body = [step for place in places for step in (send(f"go{place}", 2), close(f"go{place}"))] + [consume("c")]
+        for place in places:
+            body = [consume(f"g{place}", *body)]
         return network(
-            *(process(f"p{gate}", send("c", 1), send(gate, 2), close(gate), close("c")) for gate in gates),
-            process("q", body),
-            channels=[channel("c", capacity), *channels(*gates)],
+            *(
+                process(
+                    f"p{place}",
+                    send("c", 1),
+                    send(f"g{place}", 2),
+                    close(f"g{place}"),
+                    consume(f"go{place}", close("c")),
+                )
+                for place in places
+            ),
+            process("q", *body),
+            channels=[
+                channel("c", capacity),
+                *channels(*(f"{name}{place}" for name in ("g", "go") for place in places)),
+            ],
         )
 
     completed(impl, check, crowd(capacity))

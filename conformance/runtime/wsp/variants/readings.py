@@ -25,6 +25,14 @@ class Networks(ReferenceAdapter):
         return super().hello() | {"documents": ["wsp"], "capabilities": {}}
 
 
+class TensorNetworks(Networks):
+    """A claim of the document, and of tasks that name their tensors."""
+
+    def hello(self) -> dict[str, Any]:
+        """One feature beyond the core."""
+        return super().hello() | {"capabilities": {"wsp-task-tensors": "enforced"}}
+
+
 def closed_by_the_first(self: Any, process: Any, channel: int) -> None:
     """One process closes for all, once its tasks that signal the channel are complete."""
     if self.channels[channel].producers > 0:
@@ -33,17 +41,26 @@ def closed_by_the_first(self: Any, process: Any, channel: int) -> None:
     CLOSE(self, process, channel)
 
 
+def refused_once_closed(self: Any, process: Any, channel: int, value: Any) -> bool:
+    """A send of any process after the close is an error."""
+    if self.channels[channel].producers <= 0:
+        process.closed.add(channel)
+    return SEND(self, process, channel, value)
+
+
 def dropped(self: Any, process: Any, channel: int, value: Any) -> bool:
     """A send after a close sends nothing."""
     return channel in process.closed or SEND(self, process, channel, value)
 
 
 def counted_by_kernel(self: Any, process: Any, site: Any, key: int, scalars: Any) -> Any:
-    """A policy has the number of the task among those of its kernel."""
-    place, before = self.place, sum(event[:2] == ["task", site.kernel] for event in self.events)
-    self.place = lambda number, key: place(before, key)
+    """A policy has the number of the task among those of its kernel, which the cases' cycles tell apart."""
+    place, counts = self.place, vars(self).setdefault("issued", Counter())
+    self.place = lambda number, key: place(counts[site.cycles], key)
     try:
-        return ISSUE(self, process, site, key, scalars)
+        reason = ISSUE(self, process, site, key, scalars)
+        counts[site.cycles] += reason is None
+        return reason
     finally:
         self.place = place
 
@@ -57,11 +74,11 @@ def unclosed(self: Any, process: Any, body: Any) -> Any:
 READINGS = [
     altered("AMB-WSP-02", "closes a channel with its first producer", NETWORKS, Networks, (
         Machine, "close", closed_by_the_first
-    ), name="first_close_wins"),
+    ), (Processes, "send", refused_once_closed), name="first_close_wins"),
     altered("AMB-WSP-03", "drops a token that is sent after the close", NETWORKS, Networks, (
         Processes, "send", dropped
     ), name="dropped_after_close"),
-    altered("AMB-WSP-05", "counts the tasks of each kernel", NETWORKS, Networks, (
+    altered("AMB-WSP-05", "counts the tasks of each kernel", NETWORKS, TensorNetworks, (
         Machine, "issue", counted_by_kernel
     ), name="counters_of_kernels"),
     altered("AMB-WSP-24", "closes a channel where a process says so, not at its end", NETWORKS, Networks, (
