@@ -96,6 +96,16 @@ def test_a_cause_gives_up_after_so_many_steps_and_says_so(
     assert actual.says.endswith("; the diagnosis gave up after 500 steps")
 
 
+def test_questions_that_are_all_large_count_once(
+    vendor: Vendor, chosen: Chosen, judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = vendor("summed", "total(rows)", "fold(rows[::-1])")
+    lines = judged(library, [vector for vector in chosen("sum", "ir/reductions") if "fp32/sum/n-" in vector.name])
+    small = diagnose(lines)
+    monkeypatch.setattr(search, "MOST_WORK", 0)
+    assert diagnose(lines) == small
+
+
 @pytest.mark.parametrize(
     "broken", [{"params": {}}, {"observation": {"returned": {}}}, {"observation": {"returned": 3}}]
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
 from typing import Any, NamedTuple, TypeAlias
@@ -260,11 +260,6 @@ class Departure:
     layout: str = ""
     tail: tuple[str, int] | None = None
     signs: str = ""
-
-    def __or__(self, other: Departure) -> Departure:
-        """Return both departures together."""
-        changes = {name: getattr(other, name) for name in other.changed}
-        return replace(self, **changes)
 
     @property
     def changed(self) -> frozenset[str]:

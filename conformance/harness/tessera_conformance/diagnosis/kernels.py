@@ -7,7 +7,7 @@ departures. The oracle computes operations without a kernel; only their operands
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache, partial, reduce
 from math import prod
@@ -413,7 +413,8 @@ def _function(name: str) -> Kernel:
         assert isinstance(own, FloatFormat)
         nonfinite = work.call.arguments.get("overflow") == "nonfinite"
         departs = work.departure.changed & {"result", "through", "overflow"}
-        steps = Work(work.call, work.departure | Departure(accumulator=work.departure.accumulator or OWN), work.budget)
+        own_steps = replace(work.departure, accumulator=work.departure.accumulator or OWN)
+        steps = Work(work.call, own_steps, work.budget)
         composed = COMPOSED.get((name, work.form))
         for place, values in enumerate(_elements(work)):
             work.budget.spend(4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -122,13 +122,12 @@ class _Cause:
         self.failing = len({*_cases_of(questions), *long})
         if unlike := [question for question in questions if not question.has_form]:
             yield self._of_forms(unlike)
-        late = [question for question in questions if question.has_form and question.work > MOST_WORK]
-        for place, explanation in enumerate(explained):
-            explained[place] = with_deferred(self.operation, explanation, late)
-            late = [question for question in late if question not in explained[place].questions]
-        yield from map(self._explained, explained)
-        accounted = [*unlike, *(one for explanation in explained for one in explanation.questions)]
-        rest = [question for question in questions if question not in accounted]
+        rest = [question for question in questions if question.has_form and question not in _questions(explained)]
+        for explanation in explained:
+            late = [question for question in rest if question.work > MOST_WORK]
+            whole = with_deferred(self.operation, explanation, late)
+            rest = [question for question in rest if question not in whole.questions]
+            yield self._explained(whole)
         gave_up = gave_up or self.budget.left < 0
         faint = [] if gave_up else [question for question in rest if question.has_fit]
         faint = faint if evidence_of(faint) < FEWEST_BITS_OF_SOME else []
@@ -281,7 +280,7 @@ def explanations(operation: str, questions: Sequence[Compared]) -> Sequence[Expl
 
 def _group(operation: str, questions: Sequence[Compared], fewest: int) -> Explained:
     """Return questions with the hypotheses that fit all of them, if any do."""
-    if fitting := _fitting(singles(operation), questions, fewest):
+    if fitting := _fitting(operation, questions, fewest):
         return Explained(questions, fitting)
     hypothesis = without_departure(operation, questions)
     return Explained(questions, [] if hypothesis is None else [hypothesis])
@@ -311,10 +310,10 @@ def _questions(groups: Sequence[Explained]) -> Sequence[Compared]:
     return [question for group in groups for question in group.questions]
 
 
-def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fewest: int) -> Sequence[Hypothesis]:
+def _fitting(operation: str, questions: Sequence[Compared], fewest: int) -> Sequence[Hypothesis]:
     """Return the hypotheses that fit every question, and differ enough from the right answers."""
     dtypes = {answer.call.dtype for answer in questions}
-    alive = [hypothesis for hypothesis in hypotheses if _is_meant(hypothesis, dtypes)]
+    alive = [hypothesis for hypothesis in singles(operation) if _is_meant(hypothesis, dtypes)]
     for question in questions:
         alive = [hypothesis for hypothesis in alive if question.fits(hypothesis.departure)]
     if evidence_of(questions) < fewest:
