@@ -27,6 +27,7 @@ from tessera_conformance.reports.claim import is_whole, product_results
 from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.reports.lines import _HEX, _TOLD, _TOLD_IN_HEX, traits
 from tessera_conformance.reports.summary import terminal_summary
+from tessera_conformance.reports.wording import not_judged
 from tessera_conformance.session import Exchange
 from tessera_conformance.tensors import Tensor
 
@@ -206,6 +207,12 @@ def test_the_end_of_a_run_names_whole_products_and_those_within_reach(build, obs
     assert "far" not in text
     text = told(build(lines, products=products, complete=False), registry)
     assert "profiles whole in this run: 2 of 2 cases pass near in this run: 2 of 4 cases pass, 2 fail" in text
+
+
+def test_cases_with_one_presumption_are_one_reason_whatever_they_found(build, observation):
+    reasons = enumerate(["presumes a; found 1", "presumes a; found 2", "presumes b; found 3"])
+    report = build([observation(f"ir/{place}", **UNMET, reason=reason) for place, reason in reasons])
+    assert not_judged(report) == ["2 cases: presumes a", "1 case: presumes b; found 3"]
 
 
 # Clauses brought to one outcome.

@@ -319,12 +319,18 @@ def not_judged(report: Report) -> list[str]:
     Such cases presume what the machine lacks, depend on a construct whose control case fails, or do not apply to this
     implementation.
     """
-    lines = [line for line in report.observed if line["cause"] in ("presumption", "blocked")]
-    reasons = Counter(
-        line["reason"].partition(": ")[0] if line["cause"] == "blocked" else line["reason"] for line in lines
-    ).most_common()
-    parts = [f"{cases(number)}: {reason}" for reason, number in reasons[:_SHOWN_REASONS]]
-    further = sum(number for _, number in reasons[_SHOWN_REASONS:])
+    groups: dict[str, list[str]] = {}
+    for line in report.observed:
+        if line["cause"] in ("presumption", "blocked"):
+            reason = str(line["reason"])
+            reason = reason.partition(": ")[0] if line["cause"] == "blocked" else reason
+            groups.setdefault(reason.partition("; found ")[0], []).append(reason)
+    reasons = sorted(groups.items(), key=lambda group: -len(group[1]))
+    parts = [
+        f"{cases(len(texts))}: {texts[0] if len(set(texts)) == 1 else shared}"
+        for shared, texts in reasons[:_SHOWN_REASONS]
+    ]
+    further = sum(len(texts) for _, texts in reasons[_SHOWN_REASONS:])
     return [*parts, *([f"{cases(further)} for other reasons"] if further else [])]
 
 
