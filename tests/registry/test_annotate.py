@@ -13,7 +13,9 @@ import pytest
 
 from tessera_conformance import cases as locations
 from tessera_conformance.registry import Interpretation, Registry
-from tessera_conformance.registry.annotate import (
+from tessera_conformance.registry.cases import naming_tests
+from tessera_conformance.registry.load import Specification
+from tessera_conformance.reports.annotate import (
     Knowledge,
     Passage,
     Run,
@@ -24,8 +26,6 @@ from tessera_conformance.registry.annotate import (
     proposed_wording,
     sections_of,
 )
-from tessera_conformance.registry.cases import naming_tests
-from tessera_conformance.registry.load import Specification
 
 FEEDBACK = Path(__file__).resolve().parents[2] / "reports" / "spec-feedback.md"
 

@@ -16,8 +16,8 @@ import pytest
 
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.registry import Registry, load_registry
-from tessera_conformance.registry.annotate import Knowledge, Run, annotated, document_page, first_page
 from tessera_conformance.registry.load import Specification
+from tessera_conformance.reports.annotate import Knowledge, Run, annotated, document_page, first_page
 from tessera_conformance.reports.causes import clause_results, tally
 from tessera_conformance.reports.compare import badge, compared_page
 from tessera_conformance.reports.journal import Report, read

@@ -15,7 +15,6 @@ from tessera_conformance.cases import SuiteNotCollected, clauses_directory, sche
 from tessera_conformance.documents import NoDocument
 from tessera_conformance.interface import Interface, interface, page_with_tables, schema_text, tables_of
 from tessera_conformance.registry import load
-from tessera_conformance.registry.annotate import Knowledge, Run, annotated, document_page, feedback, first_page
 from tessera_conformance.registry.cases import (
     Coverage,
     Tally,
@@ -28,6 +27,7 @@ from tessera_conformance.registry.cases import (
 from tessera_conformance.registry.errors import RegistryError
 from tessera_conformance.registry.load import examine, load_registry
 from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry, features
+from tessera_conformance.reports.annotate import Knowledge, Run, annotated, document_page, feedback, first_page
 from tessera_conformance.reports.causes import OUTCOME_WORDS, clause_results
 from tessera_conformance.reports.claim import JUDGED
 from tessera_conformance.reports.journal import Report, UnreadableReport, read, report_in

@@ -218,11 +218,11 @@ def compared_page(reports: Sequence[Report], registry: Registry) -> Iterator[str
         ],
     }
     places = {
-        "TITLE": html.escape(f"Tessera conformance: {', '.join(histories)}"),
         "DATA": packed(script_json(data)),
         "BADGES": "\n".join(badge(history[-1], registry, attributes="") for history in histories.values()),
     }
-    return document("compared.html", ["page.css", "compared.css"], SCRIPTS, places)
+    title = f"Tessera conformance: {', '.join(histories)}"
+    return document("compared.html", title, ["page.css", "compared.css"], SCRIPTS, places)
 
 
 def _name(report: Report) -> str:

@@ -34,15 +34,28 @@ _PLACE = re.compile(r"@@([A-Z]+)@@")
 
 
 def document(
-    template: str, styles: Sequence[str], scripts: Sequence[str], places: Mapping[str, str], details: Iterable[str] = ()
+    template: str,
+    title: str,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    places: Mapping[str, str],
+    details: Iterable[str] = (),
 ) -> Iterator[str]:
     """Yield the document piece by piece; the details replace their placeholder in the template and are never joined."""
-    style, script = "".join(map(_asset, styles)), "".join(map(_asset, scripts))
-    filled = {**places, "POLICY": _policy(script, style), "STYLE": style, "SCRIPT": script}
-    before, _, after = (_asset("head.html") + _asset(template)).partition("@@DETAILS@@")
+    script = "".join(map(_asset, scripts))
+    filled = {**places, "SCRIPT": script}
+    before, _, after = _asset(template).partition("@@DETAILS@@")
+    yield head(title, styles, script)
     yield _PLACE.sub(lambda place: filled[place[1]], before)
     yield from details
     yield _PLACE.sub(lambda place: filled[place[1]], after)
+
+
+def head(title: str, styles: Sequence[str], script: str = "") -> str:
+    """Return the beginning of a document, up to its body."""
+    style = "".join(map(_asset, ["base.css", *styles]))
+    filled = {"TITLE": html.escape(title), "POLICY": _policy(script, style), "STYLE": style}
+    return _PLACE.sub(lambda place: filled[place[1]], _asset("head.html"))
 
 
 def packed(text: str) -> str:
@@ -92,9 +105,10 @@ def _asset(name: str) -> str:
 
 
 def _policy(script: str, style: str) -> str:
-    """Return the content security policy that allows only this script and this style."""
-    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
-    sources = "script-src 'sha256-{}'; style-src 'sha256-{}'".format(*digests)
+    """Return the content security policy that allows only this style, and this script if there is one."""
+    texts = {"script-src": script, "style-src": style}
+    digests = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in texts.items()}
+    sources = "; ".join(f"{name} 'sha256-{digests[name]}'" for name, text in texts.items() if text)
     return f"default-src 'none'; {sources}; img-src data:; base-uri 'none'; form-action 'none'"
 
 
@@ -121,12 +135,12 @@ SCRIPTS = (
 
 def page(report: Report, registry: Registry) -> Iterator[str]:
     """Return the HTML document, piece by piece, so that the details of all cases are never in memory at once."""
+    title = visible(f"{wording.implementation_name(report)}: {report.claim}")
     places = {
-        "TITLE": html.escape(visible(f"{wording.implementation_name(report)}: {report.claim}")),
         "ROOFLINES": rooflines(report),
         "DATA": packed(script_json(_data(report, registry))),
     }
-    return document("page.html", ["page.css"], SCRIPTS, places, _blocks(report))
+    return document("page.html", title, ["page.css"], SCRIPTS, places, _blocks(report))
 
 
 def _blocks(report: Report) -> Iterator[str]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
-from pathlib import Path
 from typing import Literal
 
 from tessera_conformance.registry import model
 from tessera_conformance.registry.load import Specification
 from tessera_conformance.registry.model import LEVELS, Clause, Document, Gap, Interpretation, Level, Registry
+from tessera_conformance.reports.page import head
 
 # A sentence for the specification, proposed from the decision of an interpretation.
 #
@@ -228,8 +226,7 @@ def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str]]:
 
 MOST_CASES = 12
 """Cases and tests that a note lists; the rest are counted."""
-
-_STYLE = Path(__file__).with_name("annotated_page.css")
+STYLES = ("annotated.css",)
 
 
 def first_page(documents: Iterable[Document]) -> str:
@@ -237,7 +234,7 @@ def first_page(documents: Iterable[Document]) -> str:
     links = "".join(f'<li><a href="{one.key}.html">{escape(one.title)}</a></li>' for one in documents)
     title = "The specifications, annotated"
     return (
-        f"{_beginning(title)}<header><h1>{title}</h1>{_legend()}</header><main><ul>{links}</ul>"
+        f"{head(title, STYLES)}<header><h1>{title}</h1>{_legend()}</header><main><ul>{links}</ul>"
         '<p><a href="spec-feedback.md">Feedback to the authors</a>: contradictions, samples, silences with the '
         "decision taken and a proposed wording, and clauses that nothing can decide, by section.</p></main></body>"
         "</html>\n"
@@ -249,7 +246,7 @@ def document_page(document: Document, passages: Sequence[Passage], knowledge: Kn
     sections = [section for passage in passages for section in passage.sections]
     names = [(section.anchor, f"{section.id} {section.title}".strip()) for section in sections]
     links = "".join(f'<li><a href="#{escape(anchor)}">{escape(name)}</a></li>' for anchor, name in names)
-    yield _beginning(document.title)
+    yield head(document.title, STYLES)
     yield (
         f'<header><p><a href="index.html">All documents</a></p><h1>{escape(document.title)}</h1>{_legend()}'
         f"<details><summary>{len(sections)} sections</summary><ul class=contents>{links}</ul></details>"
@@ -356,17 +353,6 @@ def _legend() -> str:
     levels = "".join(f'<li class="chip {level}">{level}</li>' for level in LEVELS)
     marks = "".join(f"<li class={mark}>{words}</li>" for mark, words in MARKS.items())
     return f"<ul class=marks>{levels}{marks}</ul>"
-
-
-def _beginning(title: str) -> str:
-    style = _STYLE.read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return (
-        '<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content="width=device-width">'
-        f'<meta http-equiv=Content-Security-Policy content="{policy}"><title>{escape(title)}</title>'
-        f"<style>{style}</style></head><body>"
-    )
 
 
 # Feedback to the authors of the specifications, as Markdown: open points by document and section.
