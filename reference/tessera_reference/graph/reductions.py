@@ -254,7 +254,7 @@ class Min(DifferentiableReduction):
 
 @operation("tessera.graph.argmax", spellings=("op.argmax",), clauses=_CLAUSES)
 class ArgMax(Reduction):
-    """The index of the first largest element as int32; the first NaN wins."""
+    """The index of the first largest element as int32; the first NaN wins, and -0 is below +0."""
 
     compute = staticmethod(reductions.argmax)
     adjoint = no_gradient
