@@ -33,6 +33,21 @@ def test_a_result_depends_on_the_inputs_only(impl, check):
         check.bits(value, tensor_of("int32", left * right - 1), f"{left} * {right} - 1")
 
 
+@clause("LANG-04-01", "LANG-02-01")
+@pytest.mark.parametrize(
+    ("expressions", "values"),
+    [(("a - b", "a + b"), (-1, 5)), (("A - a + b", "a - A + b"), (8, -2)), (("A*b - a", "A* b-b"), (19, 18))],
+    ids=["operator", "case", "blanks"],
+)
+def test_long_programs_that_differ_in_a_letter_are_two(impl, check, expressions, values):
+    """Neither the beginning of a text nor its length tells it from another, nor its letters in one case."""
+    inputs = {name: tensor_of("int32", value) for name, value in zip("abA", (2, 3, 7), strict=True)}
+    for expression, value in zip(expressions * 2, values * 2, strict=True):
+        body = [f"// {'-' * 80}"] * 99 + [f"return {expression};"]
+        source = program(*body, parameters=parameters_of("abA", "int32"), result="int32")
+        check.bits(value_of(impl, check, source, **inputs), tensor_of("int32", value), expression)
+
+
 @clause("LANG-04-01")
 @pytest.mark.parametrize(
     "statements",
@@ -168,3 +183,41 @@ def test_two_calls_that_differ_in_an_attribute_are_two(impl, check, inputs, call
     check.equal(len(outputs), len(values), "the number of results")
     for value, output in zip(values, outputs, strict=True):
         check.bits(output, tensor_of(dtype, results[value]), call.format(value))
+
+
+TURNED = {
+    "slice": ("", "int32", "T[1:3]", [[2, 5], [3, 6]]),
+    "sum-of-two": ("", "int32", "T + Y", [[11, 24], [32, 45], [53, 66]]),
+    "product": ("", "int32", "T @ X", [[17, 22, 27], [22, 29, 36], [27, 36, 45]]),
+    "reshape": ("tensor-ops", "int32", "op.reshape(T, shape=[6])", [1, 4, 2, 5, 3, 6]),
+    "concat": ("tensor-ops", "int32", "op.concat(T, Y, axis=1)", [[1, 4, 10, 20], [2, 5, 30, 40], [3, 6, 50, 60]]),
+    "gather": ("tensor-ops", "int32", "op.gather(T, I, axis=0)", [[3, 6], [1, 4]]),
+    "pad": ("tensor-ops", "int32", "op.pad(T, low=[0, 1], high=[0, 0])", [[0, 1, 4], [0, 2, 5], [0, 3, 6]]),
+    "cast": ("casts", "bf16", "op.cast(T, dtype=bf16)", [[1, 4], [2, 5], [3, 6]]),
+    "sum": ("reductions", "int32", "op.sum(T, axis=0)", [6, 15]),
+    "max": ("reductions", "int32", "op.max(T, axis=1)", [4, 5, 6]),
+    "softmax": ("", "fp32", "op.softmax(T, axis=1)", [[0, 1], [0, 1], [0, 1]]),
+}
+"""The feature, the dtype of the result, an expression of the transposed X, and the result."""
+
+
+@clause("LANG-02-04", "LANG-02.3-32", "LANG-04-01")
+@level("strict", "deterministic")
+@pytest.mark.parametrize(
+    ("dtype", "expression", "expected"),
+    [pytest.param(*row, id=name, marks=[feature(needs)] if needs else []) for name, (needs, *row) in TURNED.items()],
+)
+def test_an_operation_reads_a_transposed_value_by_its_indices(impl, check, dtype, expression, expected):
+    """However the transpose is stored, as a copy or as strides over its operand."""
+    own = "int32" if dtype == "int32" else "fp32"
+    factor = 1000 if dtype == "fp32" else 1
+    inputs = {
+        "X": tensor_of(own, [[factor * x for x in row] for row in ([1, 2, 3], [4, 5, 6])]),
+        "Y": tensor_of(own, [[10, 20], [30, 40], [50, 60]]),
+        "I": tensor_of("int32", [2, 0]),
+    }
+    result = tensor_of(dtype, expected)
+    parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
+    body = [f"let T: tensor<3x2x{own}> = op.transpose(X);", f"return {expression};"]
+    source = program(*body, parameters=parameters, result=type_of(result))
+    check.bits(value_of(impl, check, source, **inputs), result)

@@ -60,7 +60,7 @@ def test_nothing_has_a_gradient_without_elements(impl, check):
 
 
 @clause("LANG-05.2-06")
-@pytest.mark.parametrize("wrt", ["A, B, s", "s, B, A", "B"])
+@pytest.mark.parametrize("wrt", ["A, B, s", "s, B, A", "B", "A, A, B"])
 def test_several_operands_have_a_gradient_each(impl, check, wrt):
     """`op.grad(y, a, b)` gives one gradient for each operand, of its type, in the order in which they are named."""
     operands = {"A": [1.5, 4], "B": [3, -4], "s": 2}

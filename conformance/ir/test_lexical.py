@@ -261,6 +261,7 @@ def test_another_escape_is_refused(impl, check, letter):
         pytest.param('// "not a string', id="quote"),
         pytest.param("// \u2192 caf\u00e9", id="other-letters"),
         pytest.param("// one\r let a: int32 = 5;", id="carriage-return"),
+        pytest.param("// C:\\", id="backslash"),
     ],
 )
 def test_a_line_comment_runs_to_the_end_of_its_line(impl, check, comment):

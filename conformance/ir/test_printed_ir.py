@@ -338,3 +338,16 @@ def test_a_default_keeps_every_bit(impl, check, type_, expression, expected):
     source = returning("a, b", f"b: int32, a: {type_} = {expression}")
     given = tensor_of("int32", 7)
     agree(check, printed(impl, check, source, "graph", b=given), [expected, given])
+
+
+@clause("LANG-01-03", "LANG-05.1-02", "LANG-09-01")
+@feature("graph-ir-text", "mesh-selection")
+@pytest.mark.parametrize("mesh", ["g", "h"])
+def test_every_mesh_is_read_again(impl, check, mesh):
+    """A collective names the first or the second mesh of its module, both of which have its axis."""
+    collective = f'return dist.all_reduce(X, axis=dp, op="sum", mesh={mesh});'
+    meshes = [
+        f"  mesh {name} = mesh<axes=[dp, tp], shape=[{shape}]>;" for name, shape in (("g", "2, 3"), ("h", "3, 2"))
+    ]
+    source = module(*meshes, func(collective, parameters="X: tensor<4xfp32>"))
+    check.accepts(impl.language.verify_ir(text=lowered(impl, check, source, "graph").text))

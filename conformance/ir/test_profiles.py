@@ -177,3 +177,22 @@ def test_an_accumulator_narrower_than_the_profile_allows_is_refused(impl, check,
 
     check.accepts(impl.language.verify(source=product_in(canonical)))
     refuses_or_warns(check, impl.language.verify(source=product_in(narrower)), "numerics", "types")
+
+
+@clause("LANG-11-13", "LANG-10-04")
+@pytest.mark.parametrize("place", ["attributes", "head"])
+def test_the_profile_of_a_function_is_not_that_of_the_next(impl, check, place):
+    """One that is strict stands before one that is fast, whose accumulator is its own (AMB-LANG-69, AMB-LANG-111)."""
+
+    def source(second):
+        heads = [f'numerics.profile("{profile}");' for profile in ("strict", second)]
+        functions = []
+        for name, profile, head in zip("gf", ("strict", second), heads, strict=True):
+            accumulator = "bf16" if name == "f" else "fp32"
+            body = [*[head] * (place == "head"), f"return op.matmul(A, A) @{{accum={accumulator}}};"]
+            attributes = f"{{numerics_profile={profile}}}" if place == "attributes" else ""
+            functions.append(func(*body, parameters="A: tensor<2x2xbf16>", attributes=attributes, name=name))
+        return module(*functions)
+
+    check.accepts(impl.language.verify(source=source("fast")))
+    refuses_or_warns(check, impl.language.verify(source=source("strict")), "numerics", "types")

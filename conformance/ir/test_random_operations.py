@@ -223,6 +223,16 @@ def test_a_shard_draws_its_part(impl, check, draw):
 
 
 @feature("random-ops")
+@clause("LANG-04-06", "LANG-02-04")
+@pytest.mark.parametrize("offset", [1 << 32, 1 << 34, 1 << 62], ids=["2-32", "2-34", "2-62"])
+def test_elements_far_apart_have_numbers_of_their_own(impl, check, offset):
+    """The index of an element counts with all of its bits, though generators count blocks in words of 32."""
+    draws = [f"op.uniform(shape=[8], seed=1, stream=0, offset={first})" for first in (0, offset)]
+    near, far = results(impl, check, f"return {', '.join(draws)};")
+    check.true(near.data != far.data, "the numbers differ")
+
+
+@feature("random-ops")
 @clause("LANG-02-04", "LANG-05.5-01")
 def test_the_gradient_of_dropout_has_its_mask(impl, check):
     """4 where an element was kept at a rate of three quarters, 0 where it was dropped; whatever is drawn in between."""
@@ -236,6 +246,19 @@ def test_the_gradient_of_dropout_has_its_mask(impl, check):
     kept = sum(word != 0 for word in y.words().tolist())
     check.true(2 <= kept <= 36, "about a quarter is kept", kept)
     check.bits(gradient, y, "the gradient, where every element was 1")
+
+
+@feature("random-ops")
+@clause("LANG-02-04", "LANG-03.1-03")
+def test_a_function_drops_elements_of_tensors_of_any_extent(impl, check):
+    """What is made for a call with two elements is not that of three; a rate of 0 keeps them all."""
+    vector, numbers = "tensor<?xfp32>", {"A": [1.0, 2.0], "B": [3.0, 4.0, 5.0]}
+    helper = func("return op.dropout(X, rate=0.0);", parameters=f"X: {vector}", result=vector, name="keep")
+    parameters = ", ".join(f"{name}: {vector}" for name in numbers)
+    source = module(helper, func("return keep(A), keep(B), keep(A);", parameters=parameters))
+    inputs = {name: tensor_of("fp32", values) for name, values in numbers.items()}
+    for actual, name in zip(evaluate(impl, check, source, **inputs), "ABA", strict=True):
+        check.bits(actual, inputs[name], f"keep({name})")
 
 
 @feature("random-ops")

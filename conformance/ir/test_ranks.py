@@ -91,6 +91,16 @@ def test_ranks_lie_row_major_on_the_grid(impl, check, axis, stride, extent):
     expect(impl, check, source, [1 << rank for rank in range(12)], expected)
 
 
+@clause("LANG-09-01", "LANG-05.1-02")
+def test_meshes_of_one_name_in_two_programs_are_two(impl, check):
+    """Of 2 x 3 and of 3 x 2 ranks, with the same axes: whether three or two ranks are along the second."""
+    for rows, columns in ((2, 3), (3, 2), (2, 3)):
+        mesh = f"  mesh g = mesh<axes=[dp, tp], shape=[{rows}, {columns}]>;"
+        source = meshed(mesh, 'return dist.all_reduce(X) @{axis=tp, op="sum"};', parameters="X: int32")
+        sums = [sum(1 << (rank // columns * columns + place) for place in range(columns)) for rank in range(6)]
+        expect(impl, check, source, [1 << rank for rank in range(6)], sums)
+
+
 @clause("LANG-08.3-03")
 def test_collectives_along_every_axis_cover_the_mesh(impl, check):
     """After one along each axis, every rank knows something of every other."""

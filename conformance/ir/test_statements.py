@@ -246,8 +246,15 @@ def test_an_assertion_that_does_not_hold_ends_execution(impl, check, statement):
 @clause("LANG-02.3-46")
 @pytest.mark.parametrize(
     ("literal", "message"),
-    [('"a is too small"', "a is too small"), (r'"say \"no\""', 'say "no"'), (r'"a\\b"', r"a\b"), ('"für α"', "für α")],
-    ids=["words", "quotes", "backslash", "letters"],
+    [
+        ('"a is too small"', "a is too small"),
+        (r'"say \"no\""', 'say "no"'),
+        (r'"a\\b"', r"a\b"),
+        ('"für α"', "für α"),
+        ('"cafe\u0301"', "cafe\u0301"),
+        ('"two  blanks"', "two  blanks"),
+    ],
+    ids=["words", "quotes", "backslash", "letters", "accent-alone", "blanks"],
 )
 def test_the_error_of_an_assertion_carries_its_string(impl, check, literal, message):
     """The error has the string with its escapes resolved (AMB-LANG-05, AMB-LANG-56)."""

@@ -59,6 +59,34 @@ def test_a_level_gives_the_bits_of_graph_ir(impl, check, program, at, target, tu
         check.bits(result, right, f"result {number}")
 
 
+@clause("LANG-08.2-01", "LANG-02.3-64")
+@pytest.mark.parametrize("at", [pytest.param(at, marks=feature(f"execute-{at}")) for at in LOWER_LEVELS])
+def test_a_program_that_has_run_fails_where_it_must(impl, check, at):
+    """A zero among the divisors of the fifth run is an error (AMB-LANG-129), and the next run is as those before."""
+    source = returning("A / B", parameters_of("AB", "tensor<4xint32>"), "tensor<4xint32>")
+    inputs = {"A": tensor_of("int32", [12, -12, 7, 9]), "B": tensor_of("int32", [1, 5, -2, 4])}
+    for run in range(6):
+        if run == 4:
+            zero = inputs | {"B": tensor_of("int32", [1, 5, 0, 4])}
+            observation = executed(impl, source, at, "sm_90", None, "f", **zero)
+            check.rejects(observation, category=("numerics", "types", "shapes"), phase="execute")
+            continue
+        (quotients,) = results_at(impl, check, source, at, **inputs)
+        check.bits(quotients, tensor_of("int32", [12, -2, -3, 2]), f"run {run}")
+
+
+@clause("LANG-08.2-01", "LANG-03.1-03")
+@pytest.mark.parametrize("at", [pytest.param(at, marks=feature(f"execute-{at}")) for at in LOWER_LEVELS])
+def test_a_program_runs_on_shapes_one_after_another(impl, check, at):
+    """What is made for six elements in two rows is not that of six in three, nor of eight."""
+    source = returning("A - A * A", "A: tensor<?x?xint32>", "tensor<?x?xint32>")
+    for rows, columns in ((2, 3), (3, 2), (2, 4), (2, 3)):
+        values = [[10 * row + column for column in range(columns)] for row in range(rows)]
+        (actual,) = results_at(impl, check, source, at, A=tensor_of("int32", values))
+        expected = [[value - value * value for value in row] for row in values]
+        check.bits(actual, tensor_of("int32", expected), f"{rows} x {columns}")
+
+
 SWEPT = [
     *SCHEDULES,
     {"tile": [8, 8, 8], "depth": 5},

@@ -10,6 +10,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.graph_texts import func, module
 from tessera_conformance.chapters.ir.kit.kernel_texts import FIRST_OPERATION, line, returning, scheduled
 from tessera_conformance.chapters.ir.kit.level_programs import verified
+from tessera_conformance.chapters.ir.kit.programs import accepts_if
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned
 
@@ -74,6 +75,14 @@ def test_the_schedule_of_every_function_is_checked(impl, check, wrong, modules):
         return module(first, second) if modules == 1 else module(first) + module(second, name="n")
 
     judge(impl, check, text(m=2), text(**wrong))
+
+
+@clause("LANG-05.2-01", "LANG-06.1-01")
+def test_a_text_of_one_level_is_none_of_another_afterwards(impl, check):
+    """Accepted as Schedule IR, it is refused as Graph IR, and accepted again."""
+    text = module(tiled("f", m=2))
+    for at in ("schedule", "graph", "schedule"):
+        accepts_if(check, at == "schedule", verified(impl, text, at, "sm_90"), category=("types", "syntax", "schedule"))
 
 
 # Tiles (6.3; AMB-LANG-77)

@@ -346,3 +346,14 @@ def test_an_operation_of_another_level_is_refused(impl, check, name):
     mixed = name.startswith("tessera.") and isinstance(answer, Returned)
     check.reading("AMB-LANG-245", "any operation at any level", mixed)
     check.rejects(answer, category=("tile", "types", "syntax"))
+
+
+@clause("LANG-08.1-02", "LANG-04-01")
+def test_a_kernel_that_has_run_takes_buffers_of_other_sizes(impl, check):
+    """Four runs on two elements, then on five and on one: a pointer says nothing of the size of its buffer."""
+    kernel = KernelText({"y": "!llvm.ptr<1>", "x": "!llvm.ptr<1>"}, level="target", block=(1, 1, 1))
+    kernel.op("llvm.store", kernel.op("llvm.load", kernel["x"], gives="int32"), kernel["y"])
+    for run, count in enumerate((2, 2, 2, 2, 5, 1)):
+        y, x = tensor_of("int32", [-1] * count), tensor_of("int32", [run] * count)
+        actual = buffers_after(impl, check, kernel, y=y, x=x)
+        check.bits(actual[0], tensor_of("int32", [run] + [-1] * (count - 1)), f"run {run}")
