@@ -293,4 +293,4 @@ def test_the_bound_on_steps_is_an_option(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out.startswith("error STEP_LIMIT at 0: s at body/0/body/0")
     path.write_bytes(package_bytes(endless(False)))
     assert main(["wsp", "explain", str(path), "--max-steps", "3000"]) == 1
-    assert "spinning process s goes on without a kernel, a token or a task" in capsys.readouterr().out
+    assert "spinning: process s goes on without a kernel, a token or a task" in capsys.readouterr().out

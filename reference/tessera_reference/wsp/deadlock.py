@@ -361,49 +361,47 @@ def _stalls(statistics: Mapping[str, Any]) -> Iterator[str]:
         times = "once" if wait["count"] == 1 else f"{wait['count']} times"
         resource = RESOURCE_OF.get(reason)
         bound = f"; {resource} held at most {statistics['high_water'][resource]}" if resource else ""
-        yield _row("stalled", f"{reason} {times}, {wait['cycles']} cycles in all{bound}")
-    for stall in statistics["current_stalls"]:
-        yield _row("stalls", f"{_who(stall)} since {stall['since']}, {stall['reason']}, for {stall['for']}")
+        yield f"stalled: {reason} {times}, {wait['cycles']} cycles in all{bound}"
 
 
 def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:
+    cycle, notes = report["cycle"], [f"{name}: {note}" for name, note in _notes(report).items()]
+    hidden = max(0, len(report["waiting"]) - MOST_SHOWN)
     yield f"deadlock at {report['time']}"
-    yield _row("window", _use(report["window"]))
-    for name, use in report["resources"].items():
-        if name != "task_ring" and use["high_water"]:
-            yield _row("resource", f"{name}: {_use(use)}")
+    yield from notes[: len(notes) - hidden]
+    if hidden:
+        yield f"and {hidden} more"
+    if "spinning" in report:
+        yield f"spinning: process {report['spinning']} goes on without a kernel, a token or a task"
+    yield f"cycle: {' -> '.join([*cycle, cycle[0]]) if cycle else 'none, no waiting party could end it'}"
+    if report["held_by_scopes"]:
+        yield "scopes hold the resources that are lacking"
+    for mitigation in report["mitigations"]:
+        at_least = f" = {mitigation['at_least']}" if "at_least" in mitigation else ""
+        yield f"helps: {mitigation['knob']}{at_least}: {mitigation['why']}"
+
+
+def _notes(report: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a report says of resources that were used, channels, scopes and at last who waits, by name."""
+    notes = {
+        f"resource {name}": f"{use['used']} of {use['size']} used, at most {use['high_water']}"
+        for name, use in report["resources"].items()
+        if use["high_water"]
+    }
     for channel in report["channels"]:
         closed = ", closed" if channel["closed"] else ""
         tokens = f"{channel['tokens']} of {channel['capacity']} tokens{closed}"
-        yield _row("channel", f"{channel['name']} is {channel['state']}: {tokens}")
-    for wait in report["waiting"][:MOST_SHOWN]:
-        who = f"{_who(wait)} of {wait['process']}" if "task" in wait else _who(wait)
-        yield _row("waiting", f"{who}, {wait['reason']}, for {wait['for']}, at {wait['statement']}")
-    if len(report["waiting"]) > MOST_SHOWN:
-        yield _row("", f"and {len(report['waiting']) - MOST_SHOWN} more")
-    if "spinning" in report:
-        yield _row("spinning", f"process {report['spinning']} goes on without a kernel, a token or a task")
-    cycle = report["cycle"]
-    yield _row("cycle", " -> ".join([*cycle, cycle[0]]) if cycle else "none: no waiting party could end it")
+        notes[f"channel {channel['name']}"] = f"{channel['state']}, {tokens}"
     for scope in report["scopes"]:
-        yield _row("scopes", f"{scope['process']}: depth {scope['depth']}, holds {scope['held']}")
-    if report["held_by_scopes"]:
-        yield _row("", "scopes hold the resources that are lacking")
-    for mitigation in report["mitigations"]:
-        at_least = f" = {mitigation['at_least']}" if "at_least" in mitigation else ""
-        yield _row("helps", f"{mitigation['knob']}{at_least}: {mitigation['why']}")
+        notes[f"scope of {scope['process']}"] = f"depth {scope['depth']}, holds {scope['held']}"
+    for wait in report["waiting"]:
+        owner = f" of {wait['process']}" if "task" in wait else ""
+        notes[_who(wait)] = f"{wait['reason']}, for {wait['for']}, at {wait['statement']}{owner}"
+    return notes
 
 
 def _who(wait: Mapping[str, Any]) -> str:
     return f"task {wait['task']}" if "task" in wait else f"process {wait['process']}"
-
-
-def _use(use: Mapping[str, int]) -> str:
-    return f"{use['used']} of {use['size']} used, at most {use['high_water']}"
-
-
-def _row(title: str, text: str) -> str:
-    return f"{title:<9}{text}"
 
 
 # The report of a deadlock as a graph in SVG: who waits for whom, one below the other, the cycle first and in red.
@@ -433,20 +431,10 @@ def drawing(report: Mapping[str, Any]) -> str:
         f"<defs>{HEADS}</defs>",
         f'<text x="{LEFT}" y="24" font-size="14">deadlock at {report["time"]}: {len(report["waiting"])} wait</text>',
         *(_arc(rows[tail], rows[head], (tail, head) in around) for tail, head in edges),
-        *(part for name, row in rows.items() for part in _box(row, f"{name}, {notes.get(name, '')}", name in cycle)),
+        *(part for name, row in rows.items() for part in _box(row, f"{name}: {notes.get(name, '')}", name in cycle)),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
-
-
-def _notes(report: Mapping[str, Any]) -> dict[str, str]:
-    """Return the report's remarks on channels, resources, scopes and who waits, by name."""
-    notes = {f"resource {name}": f"{use['used']} of {use['size']}" for name, use in report["resources"].items()}
-    for channel in report["channels"]:
-        notes[f"channel {channel['name']}"] = f"{channel['state']}, {channel['tokens']} of {channel['capacity']}"
-    for scope in report["scopes"]:
-        notes[f"scope of {scope['process']}"] = f"depth {scope['depth']}, holds {scope['held']}"
-    return notes | {_who(wait): f"{wait['reason']} at {wait['statement']}" for wait in report["waiting"]}
 
 
 def _box(row: int, text: str, in_cycle: bool) -> Iterator[str]:
