@@ -18,7 +18,7 @@ from tessera_conformance.reports.summary import (
     HEIGHT,
     LEFT,
     RIGHT,
-    SHOWN_FAILURES,
+    SHOWN,
     TOP,
     WIDTH,
     markdown,
@@ -210,9 +210,7 @@ def test_it_holds_the_claim_the_tables_and_the_failures(build, registry, observa
         "| protocol error | 1 |",
         "| Language and IR | MUST | 4 |  | 3 | 1 |  |  |  |  |",
         "| **all** |  | 10 | 2 | 4 | 1 |  | 1 | 1 | 1 | 1 |",
-        "### ir/matmul/k-tail",
-        "- LANG-15-01: What LANG-15-01 demands",
-        "- reproduce: `tessera-conformance reproduce ir/matmul/k-tail ",
+        "| ir/matmul/k-tail | ",
         "| ir/known/rounding | known deviation | rounds twice (owner ada, until 2027-01-01) |",
         "| runtime/fp8/cast | RT-12-02 | because of unsupported |",
     ):
@@ -249,23 +247,21 @@ def test_text_is_escaped(raw, escaped):
 
 
 def test_a_long_list_of_failures_is_cut_and_says_so(build, registry, observation):
-    lines = [observation(f"abi/{number:03}", "hang") for number in range(SHOWN_FAILURES + 3)]
+    lines = [observation(f"abi/{number:03}", "hang") for number in range(SHOWN + 3)]
     document = markdown(build(lines), registry)
-    assert document.count("\n### abi/") == SHOWN_FAILURES
+    assert document.count("\n| abi/") == SHOWN
     assert "\nAnd 3 more, in `index.html`." in document
 
 
 def test_wrong_results_come_first_and_what_is_not_implemented_is_counted(build, registry, observations, lacking):
     document = markdown(build([*observations, lacking("ir/a", "language.verify")]), registry)
-    told = [line[4:] for line in document.split("\n") if line.startswith("### ")]
-    assert told[0] == "ir/matmul/k-tail"
-    assert "ir/a" not in told
+    _, _, failures = document.partition("## Failures\n\n| case | reason |\n|---|---|\n")
+    assert failures.startswith("| ir/matmul/k-tail | ")
+    assert "| ir/a |" not in failures.partition("\n\n")[0]
     assert "| 1 case: language.verify is not implemented |" in document
 
 
-def test_standard_error_of_a_crash_and_of_a_start(build, registry, observations, not_started):
-    document = markdown(build(observations), registry)
-    assert "Standard error:\n\n    Segmentation fault\\x1b[31m at 0x0\n" in document
+def test_standard_error_of_a_start(registry, not_started):
     document = markdown(not_started, registry)
     fix = "start it by hand and see that it answers session.open"
     told = f"- the implementation did not start: exit code 3; {fix}"

@@ -215,12 +215,12 @@ def test_a_deadlock_that_a_case_observed_is_drawn(visit, build, observation):
     assert graph.count() == 1
     assert graph.get_attribute("aria-label") == "deadlock at 20: 3 wait, a cycle of 3"
     assert graph.locator("> text:not(.reason)").evaluate_all("all => all.map((each) => each.lastChild.data)") == [
-        "process p, body/0/body/2",
-        "process q, body/3",
-        "task 7, body/0/body/1",
-        "resource task_ring, 2 of 2",
-        "channel c, full, 1 of 1",
-        "scope of p, depth 1, holds 2",
+        "process p",
+        "process q",
+        "task 7",
+        "resource task_ring",
+        "channel c",
+        "scope of p",
     ]
     assert graph.locator(".reason").all_text_contents() == ["TASK_RING_FULL", "CHANNEL_FULL_WAIT"]
     assert graph.locator("line.cycle, path.cycle").count() == 3
@@ -231,7 +231,7 @@ def test_a_deadlock_that_a_case_observed_is_drawn(visit, build, observation):
     assert box.evaluate("each => getComputedStyle(each).stroke") == tab.locator("#detail h2").evaluate(probe)
 
 
-@pytest.mark.parametrize("changes", [{"cycle": 3}, {"waiting": [{}]}, {"resources": {}}, {"channels": None}])
+@pytest.mark.parametrize("changes", [{"cycle": 3}, {"waiting": [{}]}, {"waiting": None}])
 def test_a_report_of_a_deadlock_that_cannot_be_read_is_shown_as_text(visit, build, observation, changes):
     tab = visit(showing(build, observation, deadlocked(**changes)))
     open_case(tab, "runtime/wsp/a")

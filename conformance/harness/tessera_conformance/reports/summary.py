@@ -18,7 +18,6 @@ from tessera_conformance.reports import wording
 from tessera_conformance.reports.causes import (
     OUTCOME_WORDS,
     Cause,
-    ClauseResult,
     Tally,
     by_document_and_level,
     causes,
@@ -29,7 +28,7 @@ from tessera_conformance.reports.causes import (
     tail,
     tally,
 )
-from tessera_conformance.reports.claim import OUTCOMES, Line
+from tessera_conformance.reports.claim import OUTCOMES
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.wording import printable
 from tessera_conformance.terminal import HIDDEN, escaped
@@ -157,9 +156,6 @@ def _cut(text: str) -> str:
 SHOWN = 200
 """Rows of one table; the page and the report file have all of them."""
 
-SHOWN_FAILURES = 50
-"""Failures shown one by one."""
-
 _SPECIAL = re.compile(r"([\\`*{}\[\]<>|~#&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 _BLOCK = re.compile(r"^(\d*)([-+.)](?=\s|$)|[-=](?=[-=\s]*$))")
 """Beginnings of lines that make a list, and lines that make a rule."""
@@ -169,9 +165,8 @@ _CONTROL = re.compile(f"[\t\n{HIDDEN}]")
 
 def markdown(report: Report, registry: Registry) -> str:
     """Return the whole document."""
-    results = clause_results(report, registry)
-    parts = [_header(report), _claim(report, registry), _cases(report), _coverage(results, registry)]
-    parts += [_markdown_causes(report, registry), _failures(report, results), *_excuses(report)]
+    parts = [_header(report), _claim(report, registry), _cases(report), _coverage(report, registry)]
+    parts += [_markdown_causes(report, registry), *_lists(report)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -190,7 +185,9 @@ def _claim(report: Report, registry: Registry) -> str:
     problems = wording.problems_of(report, registry)
     if problems:
         lines += ["### Problems", "\n".join(f"- {text(problem)}" for problem in problems)]
-    lines += _stderr(tail(wording.start_stderr(report), START_LINES))
+    written = tail(wording.start_stderr(report), START_LINES)
+    if written:
+        lines += ["Standard error:", "\n".join(f"    {_escaped(line)}" for line in written)]
     return "\n\n".join(lines)
 
 
@@ -204,7 +201,8 @@ def _cases(report: Report) -> str:
     return "\n\n".join(["## Cases", counts, *([reasons] if reasons else [])])
 
 
-def _coverage(results: Mapping[str, ClauseResult], registry: Registry) -> str:
+def _coverage(report: Report, registry: Registry) -> str:
+    results = clause_results(report, registry)
     cells = by_document_and_level(results)
     rows = [
         (text(document.title), level, *_numbers(cells[key, level]))
@@ -235,29 +233,10 @@ def _markdown_causes(report: Report, registry: Registry) -> str:
     return _listing("Causes", ("cause", "clause", "its smallest case again"), rows)
 
 
-def _failures(report: Report, results: Mapping[str, ClauseResult]) -> str:
-    failed = failures(report)
-    shown = [_failure(report, line, results) for line in failed[:SHOWN_FAILURES]]
-    return "\n\n".join(["## Failures", *shown, *_more(len(failed), SHOWN_FAILURES)]) if shown else ""
-
-
-def _failure(report: Report, observation: Line, results: Mapping[str, ClauseResult]) -> str:
-    lines = [f"### {text(observation['case'])}", text(observation["title"])]
-    lines.append(f"- {text(wording.reason_with_verdict(observation))}")
-    for name in observation["clauses"]:
-        summary = results[name].clause.summary if name in results else "not in this registry"
-        lines.append(f"- {text(name)}: {text(summary)}")
-    lines.append(f"- reproduce: {code(wording.reproduce_command(report, observation['case']))}")
-    stderr = _stderr(tail(last_stderr(observation), STDERR_LINES))
-    return "\n\n".join([*lines[:2], "\n".join(lines[2:]), *stderr])
-
-
-def _stderr(lines: Sequence[str]) -> list[str]:
-    return ["Standard error:\n\n" + "\n".join(f"    {_escaped(line)}" for line in lines)] if lines else []
-
-
-def _excuses(report: Report) -> Iterator[str]:
-    """Yield tables of the readings, the cases and the features that the claim does not count against it."""
+def _lists(report: Report) -> Iterator[str]:
+    """Yield tables of the failures, and of readings, deviations and features that do not count against the claim."""
+    failed = [map(text, (line["case"], wording.reason_with_verdict(line))) for line in failures(report)]
+    yield _listing("Failures", ("case", "reason"), failed)
     readings = [map(text, map(str, row)) for row in wording.other_readings(report)]
     yield _listing("Other readings", ("interpretation", "the alternative that is followed", "cases"), readings)
     deviations = [
@@ -274,11 +253,8 @@ def _excuses(report: Report) -> Iterator[str]:
 def _listing(title: str, head: Sequence[str], rows: Sequence[Iterable[str]]) -> str:
     if not rows:
         return ""
-    return "\n\n".join([f"## {title}", table(head, rows[:SHOWN]), *_more(len(rows), SHOWN)])
-
-
-def _more(number: int, shown: int) -> list[str]:
-    return [f"And {wording.count(number - shown)} more, in `index.html`."] if number > shown else []
+    more = [f"And {wording.count(len(rows) - SHOWN)} more, in `index.html`."] if len(rows) > SHOWN else []
+    return "\n\n".join([f"## {title}", table(head, rows[:SHOWN]), *more])
 
 
 def table(head: Sequence[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> str:

@@ -37,7 +37,7 @@ function drawnDeadlock(report) {
     svg("title", {}, title),
     svg("defs", {}, ...["wait", "cycle"].map(arrowHead)),
     ...[...edges.values()].flatMap((edge) => drawnEdge(edge, places)),
-    ...[...places].flatMap(([name, place]) => drawnNode(name, noteOf(name, report), place, inCycle(name))),
+    ...[...places].flatMap(([name, place]) => drawnNode(name, place, inCycle(name))),
   );
 }
 
@@ -59,23 +59,11 @@ function columns(names) {
   return new Map([...column(GRAPH.left, left), ...column(GRAPH.right, right)]);
 }
 
-/** What the report says of one of them. */
-function noteOf(name, report) {
-  const subject = name.slice(name.indexOf(" ") + 1);
-  const channel = name.startsWith("channel ") && report.channels.find((each) => each.name === subject);
-  if (channel) return `${channel.state}, ${channel.tokens} of ${channel.capacity}`;
-  if (name.startsWith("resource ")) return `${report.resources[subject].used} of ${report.resources[subject].size}`;
-  const scope = report.scopes.find((each) => name === `scope of ${each.process}`);
-  if (scope) return `depth ${scope.depth}, holds ${scope.held}`;
-  return report.waiting.find((each) => waitOf(each).who === name)?.statement ?? "";
-}
-
-function drawnNode(name, note, { x, y }, red) {
-  const text = note ? `${name}, ${note}` : name;
-  const short = text.length > GRAPH.longest ? `${text.slice(0, GRAPH.longest)}...` : text;
+function drawnNode(name, { x, y }, red) {
+  const short = name.length > GRAPH.longest ? `${name.slice(0, GRAPH.longest)}...` : name;
   return [
     svg("rect", { class: red ? "cycle" : "wait", x, y, width: GRAPH.width, height: GRAPH.box, rx: 4 }),
-    svg("text", { x: x + 8, y: y + 20 }, svg("title", {}, text), short),
+    svg("text", { x: x + 8, y: y + 20 }, svg("title", {}, name), short),
   ];
 }
 
