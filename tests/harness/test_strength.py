@@ -21,9 +21,9 @@ from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.registry import load_registry
 from tessera_conformance.strength import commands
-from tessera_conformance.strength.matrix import Kill, implied, kill_matrix, suite_of
+from tessera_conformance.strength.matrix import kill_matrix, suite_of
 from tessera_conformance.strength.variants import Selection, Variant, judge_variants, load_variants
-from tessera_conformance.strength.violation import Around, Violation, load_violations, place_of, replaced
+from tessera_conformance.strength.violation import Around, load_violations, place_of, replaced
 from tessera_conformance.transports.locate import load_adapter
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.numerics import random
@@ -166,16 +166,6 @@ def test_a_substitute_may_be_made_of_what_it_replaces() -> None:
     assert random.words is usual
     with pytest.raises(AttributeError, match="random has no such_name"):
         place_of("numerics.random.such_name")
-
-
-def test_a_violator_is_implied_by_one_of_its_clause_that_fewer_cases_catch() -> None:
-    """The first of equal sets is kept; another clause, and sets that only overlap, imply nothing."""
-    rows = [("subtle", 19, "ab"), ("plain", 19, "abc"), ("equal", 19, "ab"), ("overlaps", 19, "bd")]
-    rows += [("elsewhere", 20, "abc"), ("survives", 20, "")]
-    kills = [
-        Kill(Violation(name, f"RT-04.1-{end}", "", nullcontext), "killed", tuple(cases)) for name, end, cases in rows
-    ]
-    assert [kill.violation.name for kill in implied(kills)] == ["plain", "equal"]
 
 
 def test_what_a_violation_says_of_itself_is_kept(tmp_path: Path) -> None:

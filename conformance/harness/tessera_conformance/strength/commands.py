@@ -15,7 +15,6 @@ from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.documents import read_json
 from tessera_conformance.executor.engine import Engine, ExecutorLost, ExecutorUnavailable
 from tessera_conformance.options import add_executor
-from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.registry.cases import cases_by_clause
@@ -26,7 +25,6 @@ from tessera_conformance.strength.matrix import (
     Kill,
     KillMatrix,
     Trial,
-    implied,
     kill_matrix,
     suite_of,
     write_results,
@@ -40,7 +38,7 @@ from tessera_conformance.strength.variants import (
     require_reach,
 )
 from tessera_conformance.strength.violation import Violation, load_violations
-from tessera_conformance.suite_run import Case, SuiteRun
+from tessera_conformance.suite_run import SuiteRun
 from tessera_conformance.terminal import error_text, print_error
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import DirectTransport, load_adapter
@@ -60,9 +58,7 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
         "--output", type=Path, metavar="DIR", help="write kill-matrix.json and .md, or their kin, there"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="processes to share the work (all processors)")
-    parser.add_argument(
-        "--thorough", action="store_true", help="name all cases that catch a violator, and violators that others imply"
-    )
+    parser.add_argument("--thorough", action="store_true", help="name all cases that catch a violator")
     add_executor(parser.add_argument, sharing.LEAST_SECONDS)
     known_help = "a kill-matrix.json, or a mutants.jsonl: what caught a violator or a mutant comes first"
     parser.add_argument("--known", type=Path, metavar="FILE", help=known_help)
@@ -126,12 +122,8 @@ def strength(arguments: argparse.Namespace) -> int:
         print_error(error)
         return 2
     print(text(matrix))
-    if arguments.thorough:
-        for kill in implied(matrix.kills):
-            print(f"  implied by another of its clause: {_row(kill)}")
     if arguments.output is not None:
-        control = SuiteRun(DirectTransport(lambda: load_adapter(arguments.control), "control"), registry)
-        page = markdown(matrix, control, suite, {entry.clause for entry in violations})
+        page = markdown(matrix, registry, suite, {entry.clause for entry in violations})
         write_results(arguments.output, "kill-matrix", as_json(matrix), page)
     failed = bool(matrix.survivors or matrix.control_failures)
     if whole:
@@ -244,11 +236,8 @@ def as_json(matrix: KillMatrix) -> dict[str, Any]:
     }
 
 
-def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite, broken: Collection[str]) -> str:
-    """Return the matrix as Markdown, with the clauses that have cases but no violator: `broken` has those with one.
-
-    Clauses whose features the control does not claim are listed apart: their cases judge no violator.
-    """
+def markdown(matrix: KillMatrix, registry: Registry, suite: CollectedSuite, broken: Collection[str]) -> str:
+    """Return the matrix as Markdown, with the clauses that have cases but no violator: `broken` has those with one."""
     head = ("clause", "violator", "what it does wrong", "level", "fate", "killed by tagged cases")
     rows = [
         (
@@ -262,13 +251,11 @@ def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite, broke
         for kill in sorted(matrix.kills, key=lambda kill: (kill.violation.clause, kill.violation.name))
     ]
     waiting = cases_by_clause(suite.index()).keys() - set(broken)
-    without_violator = [
+    missing = [
         clause.id
-        for clause in control.registry.clauses.values()
+        for clause in registry.clauses.values()
         if clause.id in waiting and clause.level == "MUST" and clause.duplicate_of is None
     ]
-    unclaimed = [clause for clause in without_violator if _is_unclaimed(clause, control, suite)]
-    missing = [clause for clause in without_violator if clause not in unclaimed]
     return f"""\
 # Kill matrix
 
@@ -277,14 +264,4 @@ def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite, broke
 {table(head, rows)}
 
 Clauses of level MUST that have cases and no violator: {", ".join(missing) or "none"}.
-Of features that the control does not claim, so that no violator is judged by their cases: \
-{", ".join(unclaimed) or "none"}.
 """
-
-
-def _is_unclaimed(clause: str, control: SuiteRun, suite: CollectedSuite) -> bool:
-    """Return True if every case of the clause needs a feature that the control does not claim."""
-    planned = [item.stash[CASE] for item in suite.items if clause in item.stash[CASE].clause_ids]
-    cases = [Case(case.id, case.title, case.clauses, case.levels, case.features) for case in planned]
-    verdicts = list(map(control.judge_before, cases))
-    return all(verdict is not None and verdict.verdict == "unsupported" for verdict in verdicts)

@@ -66,23 +66,6 @@ class KillMatrix:
         return [kill for kill in self.kills if kill.fate != "killed"]
 
 
-def implied(kills: Sequence[Kill]) -> list[Kill]:
-    """Return the violators that another of their clause implies: every case that catches the other catches them too.
-
-    The killers must be whole sets (`--thorough`). Mutation testing calls such mutants subsumed (Ammann, Delamaro and
-    Offutt, "Establishing Theoretical Minimal Sets of Mutants", ICST 2014). Of equal sets the first is kept.
-    """
-    by_clause: dict[str, list[tuple[int, frozenset[str]]]] = {}
-    for place, kill in enumerate(kills):
-        by_clause.setdefault(kill.violation.clause, []).append((place, frozenset(kill.killers)))
-    return [
-        kills[place]
-        for group in by_clause.values()
-        for place, own in group
-        if any(other and (other < own or (other == own and earlier < place)) for earlier, other in group)
-    ]
-
-
 def kill_matrix(
     suite: CollectedSuite,
     registry: Registry,
