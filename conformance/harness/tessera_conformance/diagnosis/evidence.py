@@ -110,11 +110,6 @@ class Compared(Question):
         """The dtypes of the operands and of the result."""
         return self.call.dtype, self.right.dtype
 
-    @property
-    def has_form(self) -> bool:
-        """True if dtype and shape are right."""
-        return (self.found.dtype, self.found.shape) == (self.right.dtype, self.right.shape)
-
     @cached_property
     def found_codes(self) -> Sequence[int]:
         """The observed answer."""

@@ -111,18 +111,16 @@ class _Cause:
         gave_up = False
         try:
             for compared in map(self._compared, self.asked):
-                if compared is not None and (not compared.has_form or compared.differing):
+                if compared is not None and compared.differing:
                     questions.append(compared)
-            shaped = sorted((question for question in questions if question.has_form), key=lambda one: one.work)
-            early = [question for question in shaped if question.work <= MOST_WORK] or shaped
+            ordered = sorted(questions, key=lambda question: question.work)
+            early = [question for question in ordered if question.work <= MOST_WORK] or ordered
             explained += explanations(self.operation, early)
         except GaveUp:
             gave_up = True
         long = sorted({one.case for one in self.long})
         self.failing = len({*_cases_of(questions), *long})
-        if unlike := [question for question in questions if not question.has_form]:
-            yield self._of_forms(unlike)
-        rest = [question for question in questions if question.has_form and question not in _questions(explained)]
+        rest = [question for question in questions if question not in _questions(explained)]
         for explanation in explained:
             late = [question for question in rest if question.work > MOST_WORK]
             whole = with_deferred(self.operation, explanation, late)
@@ -140,10 +138,11 @@ class _Cause:
             yield self._diagnosis("", says, ONE_ROUNDING, [], long)
 
     def _compared(self, question: Question) -> Compared | None:
-        """Return a question with its right answer; None if it has none."""
-        right = question.right or self._canonical(question)
-        own = (question.case, question.clauses, question.call, question.found)
-        return None if right is None else Compared(*own, right, self.budget)
+        """Return a question with its right answer; None if it has none, or one of another dtype or shape."""
+        right, actual = question.right or self._canonical(question), question.found
+        if right is None or (right.dtype, right.shape) != (actual.dtype, actual.shape):
+            return None
+        return Compared(question.case, question.clauses, question.call, actual, right, self.budget)
 
     def _canonical(self, question: Question) -> Tensor | None:
         """Return the right answer, computed in the form of the actual one; None if it has another form."""
@@ -175,15 +174,6 @@ class _Cause:
         sentence = f"{of_dtypes}{hypothesis.verb}{says}{also}; {advice}"
         diagnosis = self._diagnosis(hypothesis.name, sentence, hypothesis.clause, questions, cases, explained.evidence)
         return replace(diagnosis, says=f"{sentence} ({diagnosis.clauses[0]})")
-
-    def _of_forms(self, questions: Sequence[Compared]) -> Diagnosis:
-        """Return the diagnosis of results with another dtype or shape."""
-        first = min(questions, key=lambda question: question.work)
-        same_shape = all(question.found.shape == question.right.shape for question in questions)
-        what = "dtype" if same_shape else "shape"
-        found, right = (f"{answer.dtype}{list(answer.shape)}" for answer in (first.found, first.right))
-        says = f"the result has another {what}, such as {found} for {right}"
-        return self._diagnosis(f"other_{what}", says, ONE_ROUNDING, questions)
 
     def _faint(self, questions: Sequence[Compared]) -> Diagnosis:
         """Return the diagnosis of cases that too few bits distinguish from the right answers to name a hypothesis."""
