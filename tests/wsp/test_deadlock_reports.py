@@ -121,7 +121,7 @@ scope of p: depth 1, holds 2
 process p: TASK_RING_FULL, for task_ring, at body/0/body/2
 cycle: process p -> resource task_ring -> scope of p -> process p
 scopes hold the resources that are lacking
-helps: task_window = 3: task_window is exhausted at 2; with task_window 3 the run completes
+helps: task_window = 3: with task_window 3 the run completes
 helps: scope.p: its scopes hold the outputs of 2 complete tasks: without them the run goes on, so end them sooner
 """
 

@@ -213,7 +213,8 @@ LEAST_STEPS = 200_000
 def mitigations(package: Package, report: State, state: State, execute: Execute) -> list[dict[str, Any]]:
     """Return the settings that avoid a deadlock, found by executions with them."""
     search = _Search(package, report, execute, state["progress"], LEAST_STEPS + 8 * state["progress"])
-    settings = list(search.single_knobs()) or search.knobs_together()
+    alone = [search.cure({knob: size}) for knob, size in _exhausted(report).items()]
+    settings = [cure for cure in alone if cure is not None] or search.together()
     return [*settings, *search.scopes()] or [{"knob": "restructure", "why": RESTRUCTURE}]
 
 
@@ -227,14 +228,6 @@ class _Search:
     past: int
     left: int
 
-    def single_knobs(self) -> Iterator[dict[str, Any]]:
-        """Each exhausted resource and full channel, if raising it is enough."""
-        for knob, size in _exhausted(self.report).items():
-            trial = self._tried({knob: AMPLE})
-            if _helps(trial):
-                why = f"{knob.removesuffix('.capacity')} is exhausted at {size}"
-                yield self._least_of_each({knob: size}, trial, why)
-
     def scopes(self) -> Iterator[dict[str, Any]]:
         """Each process whose scopes hold something, if it goes on without them."""
         for scope in self.report["scopes"]:
@@ -243,24 +236,25 @@ class _Search:
                 reason = f"its scopes hold the outputs of {scope['held']} complete tasks"
                 yield {"knob": knob, "why": f"{reason}: without them the run goes on, so end them sooner"}
 
-    def knobs_together(self) -> list[dict[str, Any]]:
+    def together(self) -> list[dict[str, Any]]:
         """Several knobs, where one deadlock follows upon another."""
         raised: dict[str, int] = {}
-        current = self.report
-        while len(raised) < MOST_KNOBS:
-            lacking = {knob: size for knob, size in _exhausted(current).items() if knob not in raised}
-            if not lacking:
-                return []
+        lacking = _exhausted(self.report)
+        while lacking and len(raised) < MOST_KNOBS:
             raised |= lacking
             trial = self._tried(dict.fromkeys(raised, AMPLE))
             if _helps(trial):
-                return [self._least_of_each(raised, trial, "one deadlock follows upon another")]
-            if trial["outcome"] != "deadlock":
-                return []
-            current = report(self.package, trial)
+                return [self._least_of_each(raised, trial)]
+            following = _exhausted(report(self.package, trial)) if trial["outcome"] == "deadlock" else {}
+            lacking = {knob: size for knob, size in following.items() if knob not in raised}
         return []
 
-    def _least_of_each(self, sizes: Knobs, trial: State, why: str) -> dict[str, Any]:
+    def cure(self, sizes: Knobs) -> dict[str, Any] | None:
+        """A mitigation by these knobs; None where raising them is not enough."""
+        trial = self._tried(dict.fromkeys(sizes, AMPLE))
+        return self._least_of_each(sizes, trial) if _helps(trial) else None
+
+    def _least_of_each(self, sizes: Knobs, trial: State) -> dict[str, Any]:
         """A mitigation by knobs that are lowered one after the other; those that are not needed are left out."""
         chosen = dict.fromkeys(sizes, AMPLE)
         all_smallest = True
@@ -276,7 +270,7 @@ class _Search:
         settings = " and ".join(f"{knob} {value}" for knob, value in chosen.items())
         effect = "completes" if trial["outcome"] == "completed" else "goes past this deadlock"
         first, *also = [{"knob": knob, "at_least": value} for knob, value in chosen.items()]
-        stated = {"smallest": all_smallest, "why": f"{why}; with {settings} the run {effect}"}
+        stated = {"smallest": all_smallest, "why": f"with {settings} the run {effect}"}
         return {**first, **({"also": also} if also else {}), **stated}
 
     def _least(self, knob: str, size: int, ample: State, others: Knobs) -> tuple[int, bool, State]:
