@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from tessera_conformance.check import Check
-from tessera_conformance.plugin import CASE
+from tessera_conformance.plugin import CASE, arguments
 from tessera_conformance.protocol import Fault, Hello, Observation, ProtocolViolation, read_outcome
 from tessera_conformance.reports.claim import Blockers, Line
 from tessera_conformance.reports.lines import FOLDER, WHOLE_TEXT, encoded, short, without_run
-from tessera_conformance.session import Exchange, Implementation, Session
+from tessera_conformance.session import Exchange, Session
 from tessera_conformance.suite_run import SuiteRun, observation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports import Inapplicable
@@ -201,21 +201,18 @@ class Replay:
 
     def _again(self, item: pytest.Function, line: Line, folder: Path) -> Line:
         """Return the line that the exchanges of a recorded line give."""
-        params = item.callspec.params if hasattr(item, "callspec") else {}
-        values: dict[str, Any] = {}
-        for value in params.values():
+        run, values = self._run, dict[str, Any]()
+        for value in item.callspec.params.values() if hasattr(item, "callspec") else ():
             if isinstance(value, Vector):
                 values.update(_long_values([value.expected, value.call.params]))
-        run = self._run
         run.session = RecordedSession(run.hello, line, folder, values, self._evidence)
         case = replace(item.stash[CASE], check=Check())
-        case.check.asked, case.check.judges_words = run.session.exchanges, run.judges_words
-        arguments = {"impl": Implementation(run.session, run.level, run.via, run.seed), "check": case.check, **params}
+        fixtures = arguments(run, case, item)
         if "tmp_path" in item.fixturenames:
-            arguments["tmp_path"] = case.folder = folder
+            fixtures["tmp_path"] = case.folder = folder
         error: BaseException | None = None
         try:
-            limited(lambda: item.obj(**arguments), DEADLINE)
+            limited(lambda: item.obj(**fixtures), DEADLINE)
         except DeadlinePassed:
             raise Departed(f"its test takes more than {DEADLINE:g} s") from None
         except Exception as raised:
