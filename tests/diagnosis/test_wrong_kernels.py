@@ -157,9 +157,10 @@ WRONG = [
         "a > b",
     ),
     ("from_zero", "max", SUMS, "greatest", "reduce(maximum, rows)", "reduce(maximum, rows, np.zeros((), x.dtype))"),
-    ("last", "argmax", SUMS, "argmax", "np.argmax(rows, axis=0)", "len(rows) - 1 - np.argmax(rows[::-1], axis=0)"),
+    ("last", "argmax", SUMS, "argmax", "np.argmax(same, axis=0)", "len(rows) - 1 - np.argmax(same[::-1], axis=0)"),
+    ("equal_zeros", "argmax", SUMS, "argmax", "np.signbit(wide(rows)) == np.signbit(wide(largest))", "True"),
 ]
-assert len(WRONG) == 40
+assert len(WRONG) == 41
 
 FOREIGN = [
     (
@@ -206,7 +207,7 @@ def diagnosed(
 def test_the_right_cause_is_named_of_nearly_all_and_a_wrong_one_of_none(
     diagnosed: Callable[..., list[Diagnosis]], every: Callable[[int], int]
 ) -> None:
-    """Every fourth of the forty; all of them with `--whole`."""
+    """Every fourth of them; all of them with `--whole`."""
     counted: Counter[str] = Counter()
     for cause, operation, topic, *change in WRONG[:: every(4)]:
         named = {diagnosis.hypothesis for diagnosis in diagnosed(operation, topic, *change)} - {""}

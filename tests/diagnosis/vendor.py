@@ -184,8 +184,10 @@ def greatest(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
 
 
 def argmax(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
-    rows = np.moveaxis(wide(x), axis, 0)
-    return placed(np.argmax(rows, axis=0).astype(np.int32), axis, keepdims)
+    rows = np.moveaxis(x, axis, 0)
+    largest = reduce(maximum, rows)
+    same = (rows == largest) & (np.signbit(wide(rows)) == np.signbit(wide(largest))) | (rows != rows)
+    return placed(np.argmax(same, axis=0).astype(np.int32), axis, keepdims)
 
 
 def relu(x: Array) -> Array:

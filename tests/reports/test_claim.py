@@ -362,6 +362,17 @@ def test_two_defects_are_two_causes_and_the_larger_stands_first(build, observati
     ]
 
 
+def test_a_few_failures_that_join_a_cause_do_not_share_its_argument(build, observation):
+    copied, other = calls(COPY, f"{COPY} kind=2"), calls(COPY, f"{COPY} kind=0")
+    lines = [observation(f"runtime/copies/a/{number}", "fail", ["RT-04"], **wrong(), **copied) for number in range(12)]
+    lines += [observation("runtime/copies/b", "fail", ["RT-04"], **wrong(), **other)]
+    lines += [observation(f"runtime/c/a/{number}", **other) for number in range(60)]
+    (sentence,) = sentences(causes(build(lines)))
+    assert sentence == (
+        "13 cases: a wrong value, 12 of them with tessMemcpyAsync and kind=2 (none with it passes): the bytes"
+    )
+
+
 def test_ways_of_going_wrong_are_not_mixed(build, observation, lacking):
     status = wrong(kind="status", expected="TESS_ERR_INVALID_VALUE", actual="returned a result")
     refused = wrong(kind="returns", expected="a result", actual="rejected in phase call with TESS_ERR_INTERNAL: no")

@@ -126,6 +126,9 @@ def _formulas() -> Rows:
          "take the form that is asked for", ONE_ROUNDING),
         ("by_logarithm", frozenset({"pow"}), "exp(y log x), every step rounded", "round once", APPROXIMATION),
         ("last", frozenset({"argmax"}), "the last of several largest elements", "take the first", SHAPES),
+        ("equal_zeros", frozenset({"argmax"}), "-0 and +0 as equal", "order -0 below +0", SHAPES),
+        ("last_of_equal_zeros", frozenset({"argmax"}), "the last of several largest elements, -0 and +0 as equal",
+         "take the first, and order -0 below +0", SHAPES),
         ("from_zero", frozenset({"negate"}), "0 - x, which loses -0", "flip the sign bit", "LANG-14.2-02"),
     )  # fmt: skip
     for name, operations, says, advice, clause in rows:

@@ -25,6 +25,7 @@ from tessera_conformance.oracle.exact import (
     INFINITY,
     NAN,
     NEGATIVE_INFINITY,
+    NEGATIVE_ZERO,
     ZERO,
     FloatFormat,
     IntegerFormat,
@@ -530,12 +531,14 @@ def _extreme(*, largest: bool) -> Kernel:
 
 
 def _argmax(work: Work) -> Codes:
-    for place, (_, row) in enumerate(work.rows()):
+    zeros_equal, last = work.form.endswith("equal_zeros"), work.form.startswith("last")
+    for place, (_, given) in enumerate(work.rows()):
+        row = [ZERO if zeros_equal and value is NEGATIVE_ZERO else value for value in given]
         numbers = [value for value in row if value is not NAN]
         ignored = work.form == "nan_ignored" and bool(numbers)
         target = greatest(numbers) if ignored else NAN if NAN in row else greatest(row)
         places = [at for at, value in enumerate(row) if value == target]
-        yield place, places[-1 if work.form == "last" else 0]
+        yield place, places[-1 if last else 0]
 
 
 def _chosen(largest: bool) -> Kernel:

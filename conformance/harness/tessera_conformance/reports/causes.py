@@ -220,11 +220,14 @@ class Cause:
 
     def _common(self) -> str:
         kind, name = self.trait
+        number = sum(self.trait in _traits(line) for line in self.lines)  # a last few cases may lack it
+        share = "all" if number == len(self.lines) else f"{number} of them"
         if kind == "call":
             method, _, argument = name.partition(" ")
             beside = f" ({self.passing} with it pass)" if self.passing else " (none with it passes)"
-            return f", all with {method.removeprefix('runtime.')}" + (f" and {argument}" if argument else "") + beside
-        return f", all of clause {name}" if kind == "clause" else f", all in {name}"
+            and_argument = f" and {argument}" if argument else ""
+            return f", {share} with {method.removeprefix('runtime.')}{and_argument}{beside}"
+        return f", {share} of clause {name}" if kind == "clause" else f", {share} in {name}"
 
     def _what(self) -> str:
         """Return the text of the failed check, if all cases failed the same one."""
