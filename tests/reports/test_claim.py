@@ -365,8 +365,8 @@ def test_two_defects_are_two_causes_and_the_larger_stands_first(build, observati
 def test_a_few_failures_that_join_a_cause_do_not_share_its_argument(build, observation):
     copied, other = calls(COPY, f"{COPY} kind=2"), calls(COPY, f"{COPY} kind=0")
     lines = [observation(f"runtime/copies/a/{number}", "fail", ["RT-04"], **wrong(), **copied) for number in range(12)]
-    lines += [observation("runtime/copies/b", "fail", ["RT-04"], **wrong(), **other)]
-    lines += [observation(f"runtime/c/a/{number}", **other) for number in range(60)]
+    lines += [observation("runtime/sums/b", "fail", ["RT-05"], **wrong(), **other)]
+    lines += [observation(f"runtime/c/a/{number}", clauses=["RT-06"], **other) for number in range(60)]
     (sentence,) = sentences(causes(build(lines)))
     assert sentence == (
         "13 cases: a wrong value, 12 of them with tessMemcpyAsync and kind=2 (none with it passes): the bytes"
