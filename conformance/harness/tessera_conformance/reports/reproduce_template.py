@@ -17,6 +17,7 @@ import contextlib
 import io
 import json
 import os
+import queue
 import shlex
 import signal
 import subprocess
@@ -50,25 +51,37 @@ class Implementation:
         except OSError as error:
             self._exchange.cleanup()
             raise NoAnswer(f"cannot start {shlex.join(command)}: {error.strerror}") from None
-        self._last_id, self._is_late = 0, False
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self._last_id = 0
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put(b"")
 
     def ask(self, method: str, params: Any, deadline: float) -> Any:
         """Return the result of one request: `returned`, `rejected` or `unsupported`."""
-        assert self._process.stdin is not None and self._process.stdout is not None
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
-        timer = threading.Timer(deadline, self._expire)
-        timer.start()
-        with contextlib.suppress(OSError):  # reading tells that a process has exited
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        timer.cancel()
-        if self._is_late:
-            raise NoAnswer(f"hang: {method}: no answer within {deadline:g} s")
+        # A thread writes while this one waits, so that a process that reads nothing cannot block it.
+        threading.Thread(target=self._write, args=(json.dumps(request).encode() + b"\n",), daemon=True).start()
+        try:
+            line = self._lines.get(timeout=deadline)
+        except queue.Empty:
+            raise NoAnswer(f"hang: {method}: no answer within {deadline:g} s") from None
         if not line:
             raise NoAnswer(f"crash: {method}: the implementation ended with {self._end()}")
         return self._result(method, line)
+
+    def _write(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        rest = memoryview(line)
+        with contextlib.suppress(OSError):  # the reading end reports a process that has exited
+            while rest:
+                rest = rest[os.write(self._process.stdin.fileno(), rest) :]
 
     def _result(self, method: str, line: bytes) -> Any:
         try:
@@ -95,20 +108,16 @@ class Implementation:
 
     def stop(self) -> None:
         """End the process and its child processes."""
-        self._kill()
-        with contextlib.suppress(OSError), self._process:
-            pass  # closes the pipes
-        self._exchange.cleanup()
-
-    def _expire(self) -> None:
-        self._is_late = True
-        self._kill()
-
-    def _kill(self) -> None:
         if os.name == "posix":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
+        self._process.wait()
+        self._reader.join(timeout=1.0)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None and not self._reader.is_alive():
+                pipe.close()
+        self._exchange.cleanup()
 
 
 def words(tensor: Any, form: Any) -> list[int]:
