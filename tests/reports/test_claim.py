@@ -356,10 +356,13 @@ def test_two_defects_are_two_causes_and_the_larger_stands_first(build, observati
     lines = [observation(f"runtime/sums/a/{number}", "fail", ["RT-05"], **wrong(), **added) for number in range(5)]
     lines += [observation(f"runtime/copies/a/{number}", "fail", ["RT-04"], **wrong(), **copied) for number in range(3)]
     lines += [observation(f"runtime/b/a/{number}", **calls(COPY, f"{COPY} kind=0")) for number in range(60)]
-    assert sentences(causes(build(lines))) == [
+    lines += [observation("runtime/legal-calls/tessallreduce", clauses=["RT-06"])]
+    actual = causes(build(lines))
+    assert sentences(actual) == [
         "5 cases: a wrong value, all with tessAllReduce (none with it passes): the bytes",
         "3 cases: a wrong value, all with tessMemcpyAsync and kind=2 (none with it passes): the bytes",
     ]
+    assert [cause.clauses for cause in actual] == [("RT-06", "RT-05"), ("RT-04",)], "the control case's comes first"
 
 
 def test_a_few_failures_that_join_a_cause_do_not_share_its_argument(build, observation):

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+from tessera_conformance.cases import clauses_directory
+from tessera_conformance.documents import read_toml
 from tessera_conformance.registry import Clause, Registry
+from tessera_conformance.registry.model import CONSTRUCTS
 from tessera_conformance.reports.claim import Line, Outcome, cases_by_clause, counts_against, outcome
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.lines import digest, digests_of
@@ -193,7 +196,7 @@ class Cause:
     diagnosis: str = ""
     """The operation, and what a hypothesis about its arithmetic says, where one fits."""
     speaks_of: tuple[str, ...] = ()
-    """The clauses of the hypothesis."""
+    """The clauses of the hypothesis, or of the control case of the method that all have in common."""
 
     @property
     def smallest(self) -> Line:
@@ -202,7 +205,7 @@ class Cause:
 
     @cached_property
     def clauses(self) -> tuple[str, ...]:
-        """The clause of the diagnosis, then those of the cases from the smallest on, which calls little else."""
+        """The clauses that it speaks of, then those of the cases from the smallest on, which calls little else."""
         named = (name for line in self.lines for name in line["clauses"])
         return tuple(dict.fromkeys([*self.speaks_of, *named]))
 
@@ -272,9 +275,18 @@ def causes(report: Report) -> Sequence[Cause]:
     reasons = (line["reason"] for line in report.observed if line["cause"] == "blocked")
     blocked = Counter(reason.removeprefix("blocked by ").partition(": ")[0] for reason in reasons)
     groups = (cause for form, lines in forms.items() for cause in _groups(form, lines, passing))
-    found = [_counted(cause, passing, failing, blocked) for cause in (*explained, *groups)]
+    controls = _controls(report)
+    spoken = (replace(cause, speaks_of=controls.get(cause.trait[1], ())) for cause in groups)
+    found = [_counted(cause, passing, failing, blocked) for cause in (*explained, *spoken)]
     last = {"missing": 1, "not_run": 2}
     return sorted(found, key=lambda cause: (last.get(cause.form[0], 0), -len(cause.lines) - cause.blocked))
+
+
+def _controls(report: Report) -> Mapping[str, tuple[str, ...]]:
+    """Return the clauses of the control case of each method; no other case speaks of the method alone."""
+    clauses = {line["case"]: tuple(line["clauses"]) for line in report.observed}
+    table = read_toml((clauses_directory() / CONSTRUCTS).read_bytes())
+    return {name: clauses.get(row["control"], ()) for row in table["construct"] for name in row.get("methods", ())}
 
 
 def _diagnosed(forms: dict[Form, list[Line]]) -> Iterator[Cause]:
