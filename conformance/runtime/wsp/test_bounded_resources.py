@@ -116,6 +116,16 @@ def test_a_task_takes_a_node_for_each_task_that_it_depends_on(impl, check, reade
 
 
 @feature("wsp-resources")
+@clause("WSP-03.4-04", "WSP-03.4.2-05")
+def test_a_task_depends_on_no_read_before_the_last_write(impl, check):
+    """Three reads of a tensor and two writes in flight take three nodes and one (AMB-WSP-44)."""
+    outputs = [f"y{number}" for number in range(3)]
+    tasks = [*(task("read_1", "x", name) for name in outputs), task("five", "x", 1), task("five", "x", 2)]
+    actual = statistics(impl, check, with_workers(1, *tasks, tensors=bytes_each("x", *outputs)))
+    check.equal(actual["high_water"]["deplist_pool"], 4, "the nodes of all tasks")
+
+
+@feature("wsp-resources")
 @clause("WSP-03.4.1-04", "WSP-03.4.1-02")
 @pytest.mark.parametrize("exhaustion", EXHAUSTIONS, ids=lambda exhaustion: exhaustion.resource)
 def test_a_stalled_task_runs_on_its_worker_after_the_stall(impl, check, exhaustion):

@@ -282,10 +282,12 @@ def test_an_unsupported_window_is_refused_when_it_is_compiled(impl, check, targe
 @EVERY_TARGET
 @pytest.mark.parametrize("name", ["teleport", "placement2", "Prefetch", "dispatch", "place"])
 def test_a_directive_that_is_not_in_the_matrix_is_refused(impl, check, target, name):
-    """The directive is unsupported (AMB-WSP-29)."""
+    """The directive is unsupported (AMB-WSP-29), alone and behind one that is not."""
     check.equal(state(impl, check, target, name), "unsupported", f"the state of {name}")
-    observation = impl.wsp.compile(program=tasks(directive(name, "1")), target=target)
-    check.status(observation, "UNSUPPORTED_DIRECTIVE")
+    for known in ([], in_state(impl, check, target, "recorded"), in_state(impl, check, target, "diagnosed")):
+        directives = [{"name": stated, "value": "1"} for stated in (*known[:1], name)]
+        plan = schedule("round_robin", 3, 2, directives=directives)
+        check.status(impl.wsp.compile(program=tasks(plan), target=target), "UNSUPPORTED_DIRECTIVE")
 
 
 FEATURES_OF_PROCESSES: Mapping[str, Any] = {
@@ -314,12 +316,14 @@ FEATURES_OF_PROCESSES: Mapping[str, Any] = {
 def test_an_unsupported_feature_of_processes_is_refused_when_it_is_compiled(impl, check, target, name):
     """What the table csp leaves out is unsupported (AMB-WSP-29), plain channels too; other programs compile."""
     csp, one = matrix(impl, check, target)["csp"], FEATURES_OF_PROCESSES[name]
-    used = [name, *(["sync_only_channels"] if one["csp"]["channels"] else [])]
-    observation = impl.wsp.compile(program=one, target=target)
-    if any(csp.get(entry, "unsupported") == "unsupported" for entry in used):
-        check.status(observation, "UNSUPPORTED_DIRECTIVE")
-    else:
-        check.accepts(observation, f"a program with {name}")
+    stated = one["csp"]["channels"]
+    used = [name, *(["sync_only_channels"] if stated else [])]
+    for channels in [stated, [channel("plain"), *stated]][: 2 if stated else 1]:
+        observation = impl.wsp.compile(program=one | {"csp": one["csp"] | {"channels": channels}}, target=target)
+        if any(csp.get(entry, "unsupported") == "unsupported" for entry in used):
+            check.status(observation, "UNSUPPORTED_DIRECTIVE")
+        else:
+            check.accepts(observation, f"a program with {name}")
 
 
 @feature("wsp-capabilities", "wsp-kernels", "wsp-packages")

@@ -128,9 +128,21 @@ def _reports_cycles(impl, check, target):
     check.true(actual["total_cycles"] >= actual["kernels"]["w9"]["cycles"] > 0, "the cycles of the kernel", actual)
 
 
+@clause("WSP-02.4-02", "WSP-01.2-01")
+@pytest.mark.parametrize("statement", [run, task], ids=["run", "task"])
+def test_a_kernel_may_report_more_cycles_than_32_bits_hold(impl, check, statement):
+    """Twice 2^32 - 1 cycles, and as many for each of three elements (AMB-WSP-58, AMB-WSP-61)."""
+    most = (1 << 32) - 1
+    calls = [statement("long", "t", 1)] * 2
+    source = program(process("p", *calls), kernels=[filler("long", most, most)], tensors=[tensor("t", "i32", [0] * 3)])
+    actual = statistics(impl, check, source)
+    check.equal(actual["kernels"]["long"]["cycles"], 8 * most, "the cycles of the kernel")
+    check.equal(actual["total_cycles"], 8 * most, "the makespan")
+
+
 @feature("wsp-slots")
 @clause("WSP-02.4-03")
-@pytest.mark.parametrize("latency", [1, 4, 1000])
+@pytest.mark.parametrize("latency", [1, 4, 1000, 70_000, (1 << 32) - 1])
 def test_a_token_is_seen_when_the_latency_has_passed(impl, check, latency):
     """A channel of one token delivers each of five tokens `latency` after its send."""
     source = program(

@@ -91,6 +91,7 @@ CHANNELS = [
         made(capacity=lambda capacity, latency, producers: capacity * max(producers, 1))),
     changed("WSP-02.2-10", "physical_depth", "counts the places of its queues, a power of two",
         made(capacity=lambda capacity, *rest: 1 << (capacity - 1).bit_length())),
+    changed("WSP-02.2-10", "at_most_255", "holds 255 tokens", made(capacity=lambda many, *rest: min(many, 255))),
     changed("WSP-02.2-10", "always_one", "has a capacity of one whatever is declared",
         made(capacity=lambda *arguments: 1)),
 ]  # fmt: skip

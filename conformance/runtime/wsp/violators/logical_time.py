@@ -46,6 +46,10 @@ TIME = [
         ("wsp.kernels.Cycles.of", lambda self, counts: self.fixed)),
     changed("WSP-02.4-02", "without_fixed", "adds the cycles for elements alone",
         ("wsp.kernels.Cycles.of", lambda self, counts: self.per_element * max(counts, default=0))),
+    wrapped("WSP-02.4-02", "cycles_of_32_bits", "wraps the cycles of a kernel at 2^32", "wsp.kernels.Cycles.of",
+        lambda usual, *of: usual(*of) % (1 << 32)),
+    changed("WSP-02.4-03", "latency_of_16_bits", "wraps latencies at 65,536",
+        made(latency=lambda capacity, latency, producers: latency % 65_536)),
     changed("WSP-02.4-03", "without_latency", "ignores the latency of channels", made(latency=lambda *arguments: 0)),
     changed("WSP-02.4-04", "a_cycle_by_default", "gives channels a latency by default", defaulting(Channel, latency=1)),
 ]  # fmt: skip

@@ -44,6 +44,14 @@ def tasks_dropped(usual, *given):
     usual(*given)
 
 
+@breaks("WSP-03.4-04", "a task depends on reads before the last write, too", "wsp.machine.TensorMap.add")
+def readers_kept(usual, self, task):
+    before = self.readers[:]
+    usual(self, task)
+    for tensor in task.site.writes:
+        self.readers[tensor] = before[tensor]
+
+
 @breaks("WSP-03.4.1-02", "one of the stalled processes resumes at an instant", "wsp.machine.Machine.freed")
 def resumes_one(usual, self):
     stalled = [process for process in self.processes if process.waiting and process.waiting.reason in RESOURCE_OF]

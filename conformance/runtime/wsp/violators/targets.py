@@ -1,6 +1,6 @@
 """Capability matrices and directives with other promises or effects (WSP 1.3, 5.2, 7 and 7.1)."""
 
-from ....ir.violators.changes import around, breaks, changed
+from ....ir.violators.changes import around, breaks, changed, wrapped
 from .answers import answered, asked, repackaged
 
 
@@ -104,12 +104,16 @@ def modes_accepted(usual, self, directive, *table):
     return "recorded" if state == "unsupported" and directive.startswith("task_window") else state
 
 
-@breaks("WSP-01.3-05", "compiles channels of several producers for any target", "wsp.builder.uses")
-def any_producers(usual, *arguments):
-    return (use for use in usual(*arguments) if use[1] != "several_producers")
+def seeing(name, description, seen):
+    return wrapped("WSP-01.3-05", name, description, "wsp.builder.uses", lambda usual, *of: filter(seen, usual(*of)))
 
 
 VIOLATORS = [
+    seeing("any_producers", "compiles channels of several producers for any target",
+        lambda use: use[1] != "several_producers"),
+    seeing("first_directive", "looks at the first directive alone",
+        lambda use: not use[2].startswith("/schedule/directives/1")),
+    seeing("first_channel", "looks at the first channel alone", lambda use: not use[2].startswith("/csp/channels/1")),
     declaring("WSP-01.3-01", "no_window_declared", "no window", "directives", task_window__mode__stall=None),
     answered("WSP-01.3-09", "upper_case", "a state in capitals", repackaged(
         lambda document: document["schedule"]["capabilities"].update(prefetch="DIAGNOSED")), "compile"),

@@ -5,7 +5,7 @@ from heapq import heappop
 from tessera_reference.wsp.errors import RunError
 from tessera_reference.wsp.machine import CLOSED
 
-from ....ir.violators.changes import breaks, changed
+from ....ir.violators.changes import breaks, changed, wrapped
 from .changes import ends_the_process, until_it_ends
 
 
@@ -69,6 +69,11 @@ def receives_nothing(usual, self, process, body, path):
 
 
 TERMINATION = [
+    wrapped("WSP-02.3-03", "late_comers_end_at_once", "ends a consumer that comes after a close, not yet seen, at once",
+        "wsp.machine.ChannelState.take", lambda usual, self, party:
+        usual(self, party) if self.producers or self.tokens or self.seen_closed else CLOSED),
+    changed("WSP-02.3-03", "otherwise_unseen", "looks for producers in the first body of a cond alone",
+        ("wsp.package.BODIES", ("body", "then"))),
     changed("WSP-02.3-03", "ends_the_process", "ends the process of a consumer with it", (
         "wsp.run.Processes.body", ends_the_process), ("wsp.run.Processes.whole", until_it_ends)),
 ]  # fmt: skip
