@@ -264,11 +264,11 @@ def test_arguments_that_do_not_fit_are_refused(impl, check, mistake):
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "broadcast", "all_to_all"])
 def test_ranks_that_bring_other_buffers_are_refused(impl, check, operation, other):
     """A different buffer on any rank is TESS_ERR_COLLECTIVE_MISMATCH (AMB-RT-13)."""
-    inputs = [counted("fp32", (8,), seed=362 + rank) for rank in range(4)]
+    inputs = [counted("fp32", (8,), seed=362 + rank) for rank in range(8)]
     given = {"op": "sum"} if operation in ("all_reduce", "reduce_scatter") else {}
     given |= {"root": 1} if operation == "broadcast" else {}
     check.returns(impl.collectives.run(operation=operation, inputs=inputs, **given))
-    for odd in range(4):
+    for odd in range(8):
         brought = [other if rank == odd else operand for rank, operand in enumerate(inputs)]
         observed = impl.collectives.run(operation=operation, inputs=brought, **given)
         check.status(observed, "TESS_ERR_COLLECTIVE_MISMATCH")

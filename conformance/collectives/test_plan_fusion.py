@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.exchanges import afterwards
@@ -112,6 +114,22 @@ def test_a_scaling_and_a_cast_before_a_collective_keep_their_order(impl, check, 
     for seed in SEEDS:
         answer = executed(impl, check, text, inputs, depth=2, **({} if seed is None else {"seed": seed}))
         each_has(check, answer, [[expected]] * 3)
+
+
+@feature("fusion")
+@clause("COLL-02.4-02")
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_a_cast_beside_a_collective_overflows_as_it_says(impl, check, place):
+    """What is too large for fp8_e5m2 becomes an infinity, and not its largest number, also where it is folded."""
+    gives, inputs = "tensor<25xfp8_e5m2>", [{"x": fp32([1.0] * 24 + [-(2.0**20)])} for _ in range(3)]
+    to = '{dtype = "fp8_e5m2", overflow = "nonfinite"}'
+    if place == "before":
+        lines = [f'%m = "tessera.graph.cast"(%x) {to}', issue("%f", "%m", 'op="max", chunk=8'), awaits("%v", "%f")]
+    else:
+        lines = [issue("%f", "%x", 'op="max", chunk=32'), awaits("%y", "%f"), f'%v = "tessera.graph.cast"(%y) {to}']
+    text = program(*lines, returns("%v", gives), takes=f"%x: {vector(25)}", gives=gives, mesh="dp=3")
+    expected = tensor_of("fp8_e5m2", [1.0] * 24 + [-math.inf])
+    each_has(check, executed(impl, check, text, inputs, depth=2), [[expected]] * 3)
 
 
 @feature("fusion")

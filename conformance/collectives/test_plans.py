@@ -333,6 +333,22 @@ def test_a_branch_takes_values_from_outside_alone(impl, check):
     check.equal(unit["after"], [], "what the branch waits for")
 
 
+@clause("COLL-08-10", "COLL-02.1-02")
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_branch_waits_for_what_its_blocks_use(impl, check, place):
+    """The value of a collective, which the first, second or third operation of a block takes."""
+    used = ["%x", "%x", "%x"]
+    used[place] = "%s"
+    then = [
+        binary(result, "add", a, b) for result, a, b in zip(("%v", "%w", "%y"), ("%x", "%v", "%w"), used, strict=True)
+    ]
+    lines = [issue("%f", "%x", SUM), awaits("%s", "%f"), branch(then, [binary("%z", "multiply", "%x", "%x")])]
+    units = planned(impl, check, program(*lines, returns("%r"), takes=BRANCHED))
+    waits = awaits_of(units)
+    check.equal(len(waits), 1, "the number of awaits")
+    check.true(in_order(units, waits[0], making(units, "%r")), "the branch waits for the value", units)
+
+
 # The example
 
 

@@ -205,7 +205,7 @@ class AwaitedOnce(ReferenceAdapter):
 COLONS = altered(
     "AMB-COLL-15",
     "takes the type after the colon for that of the future",
-    ("collectives/[fpsw]*",),
+    ("collectives/futures/a-collective-yields-*",),
     ReferenceAdapter,
     (FutureCollective, "lone_type", "result"),
     name="colon_of_the_future",

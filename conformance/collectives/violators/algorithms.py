@@ -124,6 +124,9 @@ VIOLATIONS = [
         Around(lambda usual: {name: make for name, make in usual.items() if name != "hierarchical"}))),
     changed("LANG-09-04", "shapes_may_differ", "lets ranks bring other shapes",
         ("collectives.operations._require_fit", nothing)),
+    at("collectives.operations._require_fit")("LANG-09-04", "four_ranks_fit", "looks at the buffers of four ranks",
+        lambda usual, operation, used, inputs, root:
+        usual(operation, used, [*inputs[:4], *inputs[:1] * len(inputs[4:])], root)),
     combining("LANG-09-05", "canonical_from_32", "combines canonically among 32 ranks or more",
         lambda usual, used, op, level, *given: usual(used, op, "strict" if used.ranks >= 32 else level, *given)),
     totals("LANG-09-05", "of_48_ranks", "takes the value of rank 47 for those of later ones",

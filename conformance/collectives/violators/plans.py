@@ -5,6 +5,7 @@ from functools import partial
 
 from tessera_reference.collectives.planner import Compute, Issue
 from tessera_reference.graph import futures
+from tessera_reference.graph.elementwise import Cast
 from tessera_reference.graph.futures import FutureCollective, IssueAllReduce, PointToPoint
 
 from ...ir.violators.changes import changed, nothing
@@ -96,6 +97,22 @@ BUFFERS = [
 # Fusion
 
 
+def of_first_members(usual, instruction):
+    """The operands of the first operation of each block alone are values that an instruction takes."""
+    blocks = [block for region in instruction.regions for block in region.blocks()]
+    taken = {value for block in blocks for member in block.instructions[:1] for value in member.operands}
+    return [value for value in usual(instruction) if not blocks or value in (*instruction.operands, *taken)]
+
+
+def whatever_overflows(usual, step, program, narrowing):
+    """Fold a cast as one that saturates."""
+    instruction = step.instruction
+    if instruction is not None and isinstance(instruction.operation, Cast):
+        saturating = replace(instruction.operation, overflow="saturate")
+        step = replace(step, instruction=replace(instruction, operation=saturating))
+    return usual(step, program, narrowing)
+
+
 def fuse_late(usual, program, tile):
     kept = {step.results: step for step in program.steps if isinstance(step, Compute)}
     program.steps = [replace(step, uses=()) if isinstance(step, Compute) else step for step in program.steps]
@@ -167,6 +184,10 @@ VIOLATIONS = [
         ("collectives.planner._fits", lambda *arguments: True)),
     changed("COLL-02.4-01", "parts_joined", "joins collectives of parts",
         ("collectives.planner.ELEMENTWISE", (FutureCollective,))),
+    at("collectives.planner._used")("COLL-02.1-02", "of_first_members",
+        "awaits what the first operation of a block takes", of_first_members),
+    at("collectives.planner._foldable")("COLL-02.4-02", "whatever_overflows", "folds casts as ones that saturate",
+        whatever_overflows),
     at("collectives.planner._fits")("COLL-02.4-01", "fits_the_last", "joins a tensor that fits beside the last one",
         lambda usual, before, step, tile: usual(replace(before, types=before.types[-1:]), step, tile)),
     at("collectives.planner.fuse")("COLL-02.4-01", "after_a_use", "joins what is used before", fuse_late),

@@ -78,6 +78,12 @@ def as_many_as_both(usual, function, *lists_and_shape):
     return usual(function, *(Array(entries.dtype, entries.values.reshape(-1)[:count]) for entries in lists), shape)
 
 
+def in_any_order_behind_three(usual, function, indices, values, shape):
+    places = indices.values.copy()
+    places[3:] = np.sort(places[3:], axis=0)
+    return usual(function, Array(indices.dtype, places), values, shape)
+
+
 dense = at("adapter.collectives.densify")
 
 VIOLATIONS = [
@@ -98,6 +104,8 @@ VIOLATIONS = [
     dense("COLL-02.5-09", "omitted_is_the_first", "puts the first value where no index points", with_the_first),
     dense("COLL-02.5-09", "duplicates_add_up", "adds up the values of one index, in any order", added),
     dense("COLL-02.5-09", "outside_passed_over", "passes over indices outside of the shape", within_the_shape),
+    dense("COLL-02.5-09", "unordered_behind_three", "takes indices in any order behind the third",
+        in_any_order_behind_three),
     dense("COLL-02.5-09", "shorter_list", "takes as many entries as both lists have", as_many_as_both),
     dense("COLL-02.5-09", "any_indices", "takes indices of any dtype", lambda usual, function, indices, *given: usual(
         function, Array(DTYPES["int64"], indices.values.astype(np.int64)), *given)),

@@ -89,7 +89,7 @@ APART = altered(
 OF_ANY_CONTEXT = altered(
     "AMB-RT-187",
     "runs kernels of one context on meshes of another",
-    (*REACH, "runtime/bad-handles/*", "runtime/contexts/*"),
+    ("runtime/launches/a-kernel-*",),
     ReferenceAdapter,
     (calls, "require_together", lambda kernel, mesh, stream: stream.require_of(mesh)),
     name="kernels_of_any_context",
