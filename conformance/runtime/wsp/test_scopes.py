@@ -28,6 +28,8 @@ from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-scopes", "wsp-statistics")
 
+KNOBS = ("task_window", "tensormap_pool", "deplist_pool", "heap_arena", "ready_queue", "restructure")
+"""Remedies, beside those of a scope or a channel (AMB-WSP-71)."""
 CORPUS = pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda deadlock: deadlock.name)
 
 
@@ -227,7 +229,7 @@ def test_scopes_that_hold_what_nobody_wants_are_not_the_reason(impl, check):
     "deadlock", [deadlock for deadlock in HELD if deadlock.held_by_scopes], ids=lambda deadlock: deadlock.name
 )
 def test_the_report_recommends_another_window_scope_or_program(impl, check, deadlock):
-    """A larger resource of those that scopes hold, smaller scopes, or another order of work."""
+    """A larger resource of those that scopes hold, smaller scopes, or another order of work (AMB-WSP-71)."""
     mitigations = reported(check, ran(impl, check, deadlock.program)).get("mitigations", [])
     concerned = ("task_window", "tensormap_pool", "heap_arena", "scope", "restructure")
     actual = [mitigation["knob"] for mitigation in mitigations]
@@ -237,8 +239,10 @@ def test_the_report_recommends_another_window_scope_or_program(impl, check, dead
     check.equal(
         [mitigation for mitigation in mitigations if not mitigation.get("why")], [], "the remedies without a reason"
     )
-    for knob in (suggestion for suggestion in actual if suggestion.startswith("scope")):
-        check.true(knob.removeprefix("scope.") in deadlock.scopes, "a remedy names a process with scopes", knob)
+    scopes = [f"scope.{name}" for name in deadlock.scopes]
+    known = (*KNOBS, *scopes, *(f"channel.{stated['name']}.capacity" for stated in deadlock.program["csp"]["channels"]))
+    check.equal([knob for knob in actual if knob not in known], [], "the remedies that are no settings of a run")
+    for knob in (suggestion for suggestion in actual if suggestion in scopes):
         statistics(impl, check, deadlock.program, resources={knob: 1})
 
 
