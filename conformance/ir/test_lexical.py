@@ -246,9 +246,11 @@ def test_an_escape_is_accepted_anywhere_in_a_string(impl, check, escape):
 def test_another_escape_is_refused(impl, check, letter):
     r"""A backslash before anything but a backslash, a quote, n, r or t is refused; `\t` in its place is accepted.
 
-    There are five escapes (AMB-LANG-05).
+    There are five escapes (AMB-LANG-05). Nor is a string with another one passed over where no string belongs.
     """
     syntax_twins(impl, check, annotated(r'"a\t b"'), annotated(rf'"a\{letter} b"'))
+    twins = (program(*between, "return a;", parameters="a: int32") for between in ([], [rf'"a\{letter} b"']))
+    syntax_twins(impl, check, *twins)
 
 
 @clause("LANG-02.1-06", "LANG-14.1-06")

@@ -264,6 +264,24 @@ def test_a_printed_collective_is_legal(impl, check, expression):
     check.accepts(impl.language.verify_ir(text=lowered(impl, check, source, "graph").text))
 
 
+@clause("LANG-01-03", "LANG-05-01")
+@feature("graph-ir-text", "mesh-collectives", "mesh-execution")
+@pytest.mark.parametrize("expression", MOVED.values(), ids=MOVED)
+def test_a_printed_collective_does_what_its_source_does(impl, check, expression):
+    """Graph IR of a collective gives each of four ranks what the program gives it."""
+    source = module(
+        "  mesh g = mesh<axes=[dp], shape=[4]>;", func(f"return {expression};", parameters="A: tensor<8x4xfp32>")
+    )
+    ranks = [
+        {"A": tensor_of("fp32", [[100 * rank + 10 * i + j for j in range(4)] for i in range(8)])} for rank in range(4)
+    ]
+    text = lowered(impl, check, source, "graph").text
+    actual = check.returns(impl.collectives.execute(text=text, function="f", ranks=ranks))["ranks"]
+    expected = check.returns(impl.language.execute_ranks(source=source, function="f", ranks=ranks))["ranks"]
+    for one, other in zip(actual, expected, strict=True):
+        agree(check, one["outputs"], other["outputs"])
+
+
 @clause("LANG-01-03")
 @pytest.mark.parametrize("at", LEVELS)
 def test_names_that_are_used_again_are_told_apart(impl, check, at):

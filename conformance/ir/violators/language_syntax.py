@@ -79,6 +79,8 @@ LEXER = [
         r"\1"),
     rewrites("LANG-02.1-04", "single_quotes", "takes single quotes around a string", r"'(\w*)'", r'"\1"'),
     rewrites("LANG-14.1-04", "any_escape", "takes any letter after a backslash", r"\\([^\\\"nrt])", r"\1"),
+    rewrites("LANG-14.1-04", "passed_over", "passes over strings with another escape",
+        r'"[^"\n]*\\[^\\"nrt\n][^"\n]*"', ""),
     rewrites("LANG-14.1-06", "returns_for_newlines", "ends a line comment at a return", r"(//[^\n\r]*)\r", r"\1\n"),
     refuses("LANG-14.1-06", "final_newline", "wants a newline after the last line comment", r"//[^\n]*\Z"),
     refuses("LANG-02.1-07", "comment_lines", "wants a block comment on one line", r"/\*[^*]*\n"),
