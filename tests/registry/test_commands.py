@@ -25,6 +25,8 @@ def ids(printed):
         (["--area", "ir", "--level", "MUST"], ["LANG-02-01", "LANG-02-02"]),
         (["--section", "1"], ["RT-01-01", "RT-01-02", "RT-01-03"]),
         (["--verify", "static"], []),
+        (["LANG-02"], ["LANG-02-01", "LANG-02-02"]),
+        (["*-01", "--level", "MUST"], ["RT-01-01", "LANG-02-01"]),
         (["--feature", "graph-replay"], []),
         (["--untested", "--document", "runtime_abi"], ["RT-01-02"]),
     ],

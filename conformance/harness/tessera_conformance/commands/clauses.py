@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,8 @@ def configure_clauses(parser: argparse.ArgumentParser) -> None:
     """The command `clauses`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = _add(actions, "list", "list clauses, all or those that every filter lets through", list_clauses)
+    id_help = "the beginning of ids, such as RT-04.6, or a pattern of them, such as '*-01'"
+    listing.add_argument("pattern", nargs="?", default="", metavar="ID", help=id_help)
     listing.add_argument("--document", choices=DOCUMENTS, help="clauses of this document")
     listing.add_argument("--level", choices=LEVELS, help="clauses of this requirement level")
     listing.add_argument("--section", help="a section and all below it, such as 10 or 10.1")
@@ -108,6 +111,8 @@ def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> ar
 def list_clauses(args: argparse.Namespace) -> int:
     """Print the clauses that match every filter."""
     registry = load_registry(args.registry)
+    if not any(_named(clause, args.pattern) for clause in registry.clauses.values()):
+        registry.clause(args.pattern)  # raises, with the nearest ids
     chosen = [clause for clause in registry.clauses.values() if _passes(clause, args)]
     if args.untested:
         result = coverage(registry, cases_by_clause(case_index()))
@@ -126,7 +131,12 @@ def list_clauses(args: argparse.Namespace) -> int:
 def _passes(clause: Clause, args: argparse.Namespace) -> bool:
     filters = {field: getattr(args, field) for field in ("document", "level", "verify", "feature", "area")}
     fits = all(value is None or getattr(clause, field) == value for field, value in filters.items())
-    return fits and (args.section is None or clause.within(args.section))
+    return fits and _named(clause, args.pattern) and (args.section is None or clause.within(args.section))
+
+
+def _named(clause: Clause, pattern: str) -> bool:
+    """Return True if a pattern, or the beginning of ids, is that of a clause."""
+    return clause.id.startswith(pattern) or fnmatchcase(clause.id, pattern)
 
 
 def list_features(args: argparse.Namespace) -> int:

@@ -321,7 +321,13 @@ class Registry:
 
 def nearest(name: str, names: Mapping[str, object]) -> tuple[str, ...]:
     """Return up to three known names that a misspelt one may mean, the likeliest first."""
-    return tuple(difflib.get_close_matches(name.strip().upper(), names, n=3, cutoff=0.7))
+    asked = name.strip().upper()
+    found = difflib.get_close_matches(asked, names, n=3, cutoff=0.7)
+    return tuple(sorted(found, key=lambda known: _unpadded(known) != _unpadded(asked)))
+
+
+def _unpadded(name: str) -> str:
+    return re.sub(r"-0+(?=\d)", "-", name)
 
 
 # The features that can be claimed beyond the core, each with a sentence and its methods, operations and clauses.
