@@ -15,7 +15,7 @@ from ..wsp.builder import compile_program
 from ..wsp.errors import ArgumentRefused, DeviceNeeded, PackageRefused, ProgramRefused, UnsupportedDirective, WspFailure
 from ..wsp.native import NativeRun, prepared
 from ..wsp.networks import execute
-from ..wsp.package import Inputs, Package, load, package_bytes
+from ..wsp.package import Inputs, Package, decimal, load, package_bytes
 from ..wsp.run import RUNS, Run
 from ..wsp.targets import target as target_of
 from .messages import checked
@@ -59,13 +59,13 @@ class WspMethods(SessionState):
     @checked
     def wsp_run(self, *, package: str, **inputs: Any) -> dict[str, Any]:
         """Run a package to its end."""
-        return self._prepared("run", package, **inputs).finish().result()
+        return self._prepared(package, **inputs).finish().result()
 
     @checked
     def wsp_start(self, *, package: str, **inputs: Any) -> dict[str, Any]:
         """Return a run that has not begun."""
         number = len(self._runs) + 1
-        self._runs[number] = self._prepared("start", package, **inputs)
+        self._runs[number] = self._prepared(package, **inputs)
         return {"run": number}
 
     @checked
@@ -97,17 +97,11 @@ class WspMethods(SessionState):
             return dict(target_of(target).architecture)
 
     def _prepared(
-        self,
-        method: str,
-        package: str,
-        symbols: Any = None,
-        tensors: Any = None,
-        resources: Any = None,
-        seed: Any = None,
+        self, package: str, symbols: Any = None, tensors: Any = None, resources: Any = None, seed: Any = None
     ) -> Run | NativeRun:
-        numbers = {name: _number(method, name, digits) for name, digits in (symbols or {}).items()}
-        inputs: Inputs = {"symbols": numbers, "tensors": tensors or {}, "resources": resources or {}, "seed": seed}
         with _refusals():
+            numbers = {name: decimal(f"symbol {name}", digits) for name, digits in (symbols or {}).items()}
+            inputs: Inputs = {"symbols": numbers, "tensors": tensors or {}, "resources": resources or {}, "seed": seed}
             loaded = self._load(_bytes(package))
             if self.native and loaded.target in RUNS and loaded.target != "cpu_sim":
                 raise NotSupported("backend-a2a3sim")
@@ -143,12 +137,6 @@ def _bytes(package: str) -> bytes:
         return package.encode()
     except UnicodeEncodeError:
         raise Refusal("MALFORMED", "parse", "package refused: it holds half of a surrogate pair") from None
-
-
-def _number(method: str, name: str, digits: Any) -> int:
-    if not isinstance(digits, str) or not digits.isascii() or not digits.isdigit() or len(digits) > 20:
-        raise InvalidArgument(f"wsp.{method}", f"symbols.{name}", digits, "decimal digits")
-    return int(digits)
 
 
 REFUSALS: Mapping[type[WspFailure], tuple[str, str]] = {

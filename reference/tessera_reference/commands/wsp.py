@@ -13,7 +13,7 @@ from ..ir.diagnostics import read_json
 from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
 from ..wsp.native import NoCompiler, build, c_program, compiler, prepared
-from ..wsp.package import MOST_STEPS, Inputs, Package, load
+from ..wsp.package import MOST_STEPS, Inputs, Package, decimal, load
 from .program import BadInput, read_bytes, write_file
 from .tools import answer
 
@@ -144,13 +144,13 @@ def explain(options: argparse.Namespace) -> int:
 
 
 def _result(package: Package, options: argparse.Namespace) -> Mapping[str, Any]:
-    inputs: Inputs = {
-        "symbols": {name: _whole(name, value) for name, value in _pairs(options.symbol)},
-        "tensors": {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
-        "resources": {name: _whole(name, value) for name, value in _pairs(options.resource)},
-        "max_steps": options.max_steps,
-    }
     try:
+        inputs: Inputs = {
+            "symbols": {name: decimal(f"symbol {name}", value) for name, value in _pairs(options.symbol)},
+            "tensors": {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
+            "resources": {name: decimal(f"resource {name}", value) for name, value in _pairs(options.resource)},
+            "max_steps": options.max_steps,
+        }
         native = options.engine == "native" or (options.engine is None and compiler() is not None)
         return prepared(package, native, **inputs).finish().result()
     except WspFailure as problem:
@@ -192,12 +192,6 @@ def _pairs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
         if not sign:
             raise BadInput(f"{option}: expected NAME=VALUE")
         yield name, value
-
-
-def _whole(name: str, value: str) -> int:
-    if not value.isascii() or not value.isdigit() or len(value) > 20:
-        raise BadInput(f"{name}={value:.40}: expected decimal digits")
-    return int(value)
 
 
 def _bytes(name: str, value: str) -> bytes:

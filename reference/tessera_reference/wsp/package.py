@@ -13,6 +13,7 @@ from itertools import product
 from typing import Annotated, Any, Literal, TypedDict
 
 from ..ir.diagnostics import read_json
+from ..numerics.formats import shown
 from . import policies, statements
 from .errors import ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective, first_cycle
 from .forms import MOST, PACKAGE, PROGRAM, Amount, Entry, Name, Reader, Size, State, Text, Word, form, plain, whole
@@ -444,6 +445,13 @@ class Inputs(TypedDict, total=False):
     resources: Mapping[str, int]
     seed: int | None
     max_steps: int
+
+
+def decimal(name: str, digits: Any) -> int:
+    """Return the number of a text of decimal digits. Raise `ArgumentRefused`."""
+    if not isinstance(digits, str) or not digits.isascii() or not digits.isdigit() or len(digits) > 20:
+        raise ArgumentRefused(name[:120], f"is {shown(digits)}, expected decimal digits")
+    return int(digits)
 
 
 def checked(package: Package, inputs: Inputs) -> tuple[list[int], list[bytes], dict[str, int], int]:

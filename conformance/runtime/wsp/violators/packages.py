@@ -74,10 +74,10 @@ def truncated_symbols(given):
 
 
 @breaks("WSP-07.2-13", "symbols of a refused run stay", "adapter.ReferenceAdapter._prepared")
-def sticky_where_refused(usual, adapter, method, package, symbols=None, **others):
+def sticky_where_refused(usual, adapter, package, symbols=None, **others):
     kept, LAST["refused"] = LAST.get("refused", {}), {}
     try:
-        return usual(adapter, method, package, symbols=symbols or kept, **others)
+        return usual(adapter, package, symbols=symbols or kept, **others)
     except Refusal:
         LAST["refused"] = {"first": symbols["first"]} if "first" in (symbols or {}) else {}
         raise
