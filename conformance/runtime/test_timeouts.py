@@ -54,14 +54,15 @@ def test_a_kernel_that_never_ends_is_a_timeout(impl, check, ranks, allowed):
 @feature("fault-injection")
 @pytest.mark.parametrize("slower", [2 * ENOUGH, 10 * SECOND])
 def test_a_kernel_that_is_too_slow_is_a_timeout(impl, check, slower):
-    """One that takes at least twice as long as is allowed."""
+    """One that takes at least twice as long as is allowed, and another one later."""
     session = allowing(opened(impl, check), ENOUGH)
     nothing = session.kernel("nothing")
-    faulty(session, kind="kernel_slow", kernel="nothing", nanoseconds=slower)
-    session.launch(nothing)
-    late(session)
-    session.launch(nothing)
-    session.synchronize()
+    for _ in range(2):
+        faulty(session, kind="kernel_slow", kernel="nothing", nanoseconds=slower)
+        session.launch(nothing)
+        late(session)
+        session.launch(nothing)
+        session.synchronize()
 
 
 @clause("RT-19.A-09")

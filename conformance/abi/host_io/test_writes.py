@@ -271,6 +271,20 @@ def test_a_buffer_of_the_host_is_copied(impl, check, nbytes):
     host.holds(place, base, bytes(expected), "what the buffers left")
 
 
+@clause("HIO-D3-04", "HIO-D5-30", "HIO-D6-13")
+@feature("host-buffer-ref")
+def test_buffers_and_sinks_are_found_by_both_ids(impl, check):
+    """Two writes and two reads have one request id each, under two correlation ids (AMB-HIO-12, AMB-HIO-41)."""
+    host = host_of(impl, check)
+    place, base = host.spread(1)[0], host.base
+    data = {"one": bytes(range(16)), "another": bytes(range(16, 32))}
+    ids = [{"correlation_id": correlation, "request_id": "1"} for correlation in data]
+    writes = [host.copy_in(place, base + 32 * number, 16) | pair for number, pair in enumerate(ids)]
+    host.done(*writes, buffers={pair_of(write): one for write, one in zip(writes, data.values(), strict=True)})
+    reads = [host.read_back(place, base + 32 * number, 16) | pair for number, pair in enumerate(ids)]
+    check.equal(dict(host.done(*reads).sinks), dict(zip(map(pair_of, reads), data.values(), strict=True)), "the sinks")
+
+
 @clause("HIO-D5-10", "HIO-D5-30")
 @feature("device-memory-probe", "host-buffer-ref")
 def test_a_pattern_may_be_null_beside_a_buffer(impl, check):

@@ -2,7 +2,7 @@
 
 from unittest import mock
 
-from tessera_conformance.strength import violates
+from tessera_conformance.strength import Around, violates
 from tessera_reference.abi.status import LaunchFlag
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.runtime.streams import Work
@@ -25,13 +25,6 @@ async def hangs_for_ever(self, *of):
 
 async def collectives_for_ever(self, *of):
     await (WAIT if self.kind == "launch" else hangs_for_ever)(self, *of)
-
-
-async def once(self, *of):
-    try:
-        await WAIT(self, *of)
-    finally:
-        self.stream.mesh.context.timeout = None
 
 
 @violates("RT-19.A-09", "sets the timeout of every context")
@@ -58,8 +51,9 @@ TIMEOUTS = [
     broken("RT-19.A-09", "slow_for_ever", "lets slow work finish", "runtime.streams.Work.spend", slow_for_ever),
     broken("RT-19.A-09", "collectives_for_ever", "knows no timeout of collectives", "runtime.streams.Work.wait_for",
         collectives_for_ever),
-    broken("RT-19.A-09", "once", "forgets the timeout after the first that comes", "runtime.streams.Work.wait_for",
-        once),
+    broken("RT-19.A-09", "once", "forgets the timeout after the first that comes", "runtime.streams.Work.timed_out",
+        Around(lambda usual: lambda work, after:
+            setattr(work.stream.mesh.context, "timeout", None) or usual(work, after))),
     refusing("RT-06-14", "LowLatencyRefused", "refuses launches that ask for low latency", "tessLaunch",
         lambda given: given["cfg"]["flags"] & LaunchFlag.TESS_LAUNCH_LOW_LATENCY, INVALID),
     broken("RT-06-14", "LOW_LATENCY", "forgets launches that ask for low latency", "runtime.calls.queue_launch",

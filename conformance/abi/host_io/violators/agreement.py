@@ -47,6 +47,11 @@ def no_pattern_is_zero(message):
         message["pattern"] = {"pattern_kind": "zero"}
 
 
+@breaks("HIO-D5-30", "finds buffers by the request id alone", "host_io.endpoint.Endpoint._buffer")
+def by_request_id(usual, self, pair, nbytes):
+    return usual(self, next((ids for ids in self._buffers if ids[1] == pair[1]), pair), nbytes)
+
+
 @breaks("HIO-D5-30", "fills short buffers up", "host_io.endpoint.Endpoint._buffer")
 def filled_up(usual, self, pair, nbytes):
     return self._buffers[pair].ljust(nbytes, b"\0") if pair in self._buffers else usual(self, pair, nbytes)
