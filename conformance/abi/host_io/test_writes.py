@@ -278,9 +278,10 @@ def test_buffers_and_sinks_are_found_by_both_ids(impl, check):
     host = host_of(impl, check)
     place, base = host.spread(1)[0], host.base
     data = {"one": bytes(range(16)), "another": bytes(range(16, 32))}
-    ids = [{"correlation_id": correlation, "request_id": "1"} for correlation in data]
+    ids = [{"correlation_id": correlation, "request_id": "write"} for correlation in data]
     writes = [host.copy_in(place, base + 32 * number, 16) | pair for number, pair in enumerate(ids)]
     host.done(*writes, buffers={pair_of(write): one for write, one in zip(writes, data.values(), strict=True)})
+    ids = [pair | {"request_id": "read"} for pair in ids]
     reads = [host.read_back(place, base + 32 * number, 16) | pair for number, pair in enumerate(ids)]
     check.equal(dict(host.done(*reads).sinks), dict(zip(map(pair_of, reads), data.values(), strict=True)), "the sinks")
 
