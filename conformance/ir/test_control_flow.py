@@ -247,7 +247,10 @@ def test_a_step_of_zero_at_run_time_is_an_error(impl, check):
 @pytest.mark.parametrize("loop", ["for (k in 5:a)", "while (a > 5)"], ids=["for", "while"])
 def test_a_loop_of_no_turns_divides_by_nothing(impl, check, loop):
     """A quotient that no turn changes is not computed before the first turn (AMB-LANG-29, AMB-LANG-94)."""
-    source = program("let d: int32 = 7;", f"{loop} {{ d = 1 / b; }}", "return d;", parameters="a: int32, b: int32")
+    parameters = "a: int32, b: int32"
+    source = program(
+        "let d: int32 = 7;", f"{loop} {{ d = 1 / b; }}", "return d;", parameters=parameters, result="int32"
+    )
     returns(impl, check, source, [7], **integers(a=1, b=0))
 
 

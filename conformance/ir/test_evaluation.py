@@ -165,7 +165,7 @@ ATTRIBUTES = {
 
 
 @clause("LANG-02-04", "LANG-04-01")
-@level("strict", "deterministic")
+@level("strict")
 @pytest.mark.parametrize(
     ("inputs", "call", "results"),
     [
@@ -174,7 +174,7 @@ ATTRIBUTES = {
     ],
 )
 def test_two_calls_that_differ_in_an_attribute_are_two(impl, check, inputs, call, results):
-    """Code made for one call is not that of another of the same operands and types, first or last."""
+    """Code made for one call is not that of another of the same operands and types (AMB-LANG-134: argmax is int32)."""
     values = [*results, next(iter(results))]
     dtype = "fp8_e5m2" if "cast" in call else inputs["X"].dtype if "X" in inputs else "fp32" if inputs else "int32"
     parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
@@ -186,7 +186,7 @@ def test_two_calls_that_differ_in_an_attribute_are_two(impl, check, inputs, call
 
 
 TURNED = {
-    "slice": ("", "int32", "T[1:3]", [[2, 5], [3, 6]]),
+    "slice": ("", "int32", "T[1:3, 0:2]", [[2, 5], [3, 6]]),
     "sum-of-two": ("", "int32", "T + Y", [[11, 24], [32, 45], [53, 66]]),
     "product": ("", "int32", "T @ X", [[17, 22, 27], [22, 29, 36], [27, 36, 45]]),
     "reshape": ("tensor-ops", "int32", "op.reshape(T, shape=[6])", [1, 4, 2, 5, 3, 6]),

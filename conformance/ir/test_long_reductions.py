@@ -47,7 +47,7 @@ def test_a_long_product_is_summed_in_order(impl, check, count):
 @feature("reductions")
 @pytest.mark.parametrize("index", [127, 255, 32767, 65535, 65600], ids=str)
 def test_an_index_of_a_largest_element_has_32_bits(impl, check, index):
-    """The last element is the largest, one place further on than a narrow integer counts."""
+    """The last element is the largest, one place further on than a narrow integer counts (AMB-LANG-134)."""
     values = [0] * (index + 1) + [1]
     source = returning("op.argmax(X, axis=0)", f"X: tensor<{index + 2}xint32>", "int32")
     check.bits(value_of(impl, check, source, X=tensor_of("int32", values)), tensor_of("int32", index + 1))

@@ -68,7 +68,7 @@ def tiled(name, **sizes):
 @pytest.mark.parametrize("modules", [1, 2], ids=["in-a-module", "in-two-modules"])
 @pytest.mark.parametrize("wrong", [{"m": 3}, {"m": 2, "k": 2}], ids=["cover", "contraction"])
 def test_the_schedule_of_every_function_is_checked(impl, check, wrong, modules):
-    """Three rows do not cover four, and negation sums over no k; the function before has tiles of two rows."""
+    """Three rows do not cover four, and negation sums over no k (AMB-LANG-77); the function before is legal."""
 
     def text(**sizes):
         first, second = tiled("f", m=2), tiled("g", **sizes)
@@ -79,7 +79,7 @@ def test_the_schedule_of_every_function_is_checked(impl, check, wrong, modules):
 
 @clause("LANG-05.2-01", "LANG-06.1-01")
 def test_a_text_of_one_level_is_none_of_another_afterwards(impl, check):
-    """Accepted as Schedule IR, it is refused as Graph IR, and accepted again."""
+    """Accepted as Schedule IR, it is refused as Graph IR (AMB-LANG-245), and accepted again."""
     text = module(tiled("f", m=2))
     for at in ("schedule", "graph", "schedule"):
         accepts_if(check, at == "schedule", verified(impl, text, at, "sm_90"), category=("types", "syntax", "schedule"))
