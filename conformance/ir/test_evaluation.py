@@ -221,3 +221,17 @@ def test_an_operation_reads_a_transposed_value_by_its_indices(impl, check, dtype
     body = [f"let T: tensor<3x2x{own}> = op.transpose(X);", f"return {expression};"]
     source = program(*body, parameters=parameters, result=type_of(result))
     check.bits(value_of(impl, check, source, **inputs), result)
+
+
+@clause("LANG-10-11", "LANG-02-04")
+@level("strict")
+@feature("elementary-functions")
+@pytest.mark.parametrize("order", ["HBH", "BHB"], ids=["fp16-first", "bf16-first"])
+def test_a_function_of_equal_numbers_is_rounded_to_each_dtype(impl, check, order):
+    """e squared is 7.389056: 1892/256 in fp16, and 236/32 in bf16, which have as many bits."""
+    inputs = {"H": tensor_of("fp16", [2.0]), "B": tensor_of("bf16", [2.0])}
+    expected = {"H": tensor_of("fp16", [1892 / 256]), "B": tensor_of("bf16", [236 / 32])}
+    parameters = ", ".join(f"{name}: {type_of(value)}" for name, value in inputs.items())
+    source = program(f"return {', '.join(f'op.exp({name})' for name in order)};", parameters=parameters)
+    for actual, name in zip(evaluate(impl, check, source, **inputs), order, strict=True):
+        check.bits(actual, expected[name], f"op.exp({name})")

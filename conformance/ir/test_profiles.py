@@ -196,3 +196,21 @@ def test_the_profile_of_a_function_is_not_that_of_the_next(impl, check, place):
 
     check.accepts(impl.language.verify(source=source("fast")))
     refuses_or_warns(check, impl.language.verify(source=source("strict")), "numerics", "types")
+
+
+@clause("LANG-11-13", "LANG-10-04")
+@pytest.mark.parametrize("statement", ["if (c) {} else {}", "if (c) {} if (c) {}"], ids=["else", "next"])
+def test_the_profile_of_a_branch_ends_with_it(impl, check, statement):
+    """A branch after one that is strict has the profile of its func, which is fast (AMB-LANG-69, AMB-LANG-111)."""
+
+    def source(is_strict):
+        strict = 'numerics.profile("strict");'
+        usual, narrow = (f"X = op.matmul(A, A) @{{accum={accumulator}}};" for accumulator in ("fp32", "bf16"))
+        first, last = f"{{ {strict} {usual} }}", f"{{ {strict if is_strict else ''} {narrow} }}"
+        body = ["let X: tensor<2x2xbf16> = A;", statement.replace("{}", first, 1).replace("{}", last, 1), "return X;"]
+        matrix = "tensor<2x2xbf16>"
+        attributes = "{numerics_profile=fast}"
+        return program(*body, parameters=f"A: {matrix}, c: bool", result=matrix, attributes=attributes)
+
+    check.accepts(impl.language.verify(source=source(False)))
+    refuses_or_warns(check, impl.language.verify(source=source(True)), "numerics", "types")
