@@ -20,7 +20,7 @@ CACHES = [
     wrapped("LANG-11-13", "first_profile", "takes the profile of the first function",
         "language.modules.ModuleLowering.profile", lambda usual, self, name: usual(self, next(iter(self.declared)))),
     rewrites("LANG-10-04", "next_branch", "keeps the profile of a branch for the next",
-        r'((numerics\.profile\("strict"\);)[^}]*\} else \{)', r"\1 \2"),
+        r'(numerics\.profile\("strict"\);)(.*?) else \{', r"\1\2 else { \1"),
     instead("LANG-02-04", "memory_order", "reshapes in the order of memory", "numerics.movement.reshaped",
         lambda x, shape: Array(x.dtype, x.values.reshape(shape, order="A"))),
     wrapped("LANG-04-06", "short_blocks", "counts blocks of numbers in 32 bits", "numerics.random._blocks",
