@@ -252,6 +252,19 @@ def test_a_frame_without_ids_may_end_the_connection(endpoint: OpenSession, refus
         assert actual == ["r", "2"]
 
 
+def test_a_request_that_was_answered_is_not_sent_again(endpoint: OpenSession) -> None:
+    """An endpoint may answer requests behind a frame without ids before it ends the connection."""
+
+    def ends_late(connection: socket.socket, lines: Any) -> None:
+        for line in lines:
+            connection.sendall(response(line))
+            if b'"1"' in line:
+                return
+
+    actual = answers(exchange(endpoint(ends_late), "{}", frame(request_id="1"), frame(request_id="2")))
+    assert [answer.get("request_id") for answer in actual] == [None, "1", "2"]
+
+
 @pytest.mark.parametrize(("outcomes", "seen"), [((True, False), True), ((False, True), True), ((True, True), False)])
 def test_a_repeated_pair_counts_where_it_was_in_use(
     endpoint: OpenSession, outcomes: tuple[bool, bool], seen: bool

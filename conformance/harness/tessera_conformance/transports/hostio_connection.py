@@ -198,7 +198,7 @@ class Conversation:
         return answers
 
     def _part(self, frames: Sequence[bytes], limit: float) -> list[str]:
-        """Send frames and return the answers; frames behind one that ended the connection are sent on a new one."""
+        """Send frames and return the answers; what a frame that ended the connection left is sent on a new one."""
         overlong = len(frames[0]) > LONGEST_FRAME
         pairs = [None if overlong else ids_of(frame) for frame in frames]
         unanswered = Counter(pair for pair in pairs if pair is not None)
@@ -213,27 +213,23 @@ class Conversation:
                     detail = f"{len(answers)} answers to {len(frames)} frames"
                     raise EndpointFault("protocol_error", detail)
         except Ended as end:
-            behind = self._behind_the_last_ending(pairs, unanswered)
-            if behind is None and len(answers) < len(frames):
+            again = self._first_to_send_again(pairs, unanswered)
+            if again is None and len(answers) < len(frames):
                 detail = f"the endpoint ended the connection after {len(answers)} of {len(frames)} answers: {end}"
                 raise EndpointFault("crash", detail) from None
-            if behind is not None:
+            if again is not None:
                 self.connect(limit)
-                answers += self._part(frames[behind:], limit) if unanswered else []
+                answers += self._part(frames[again:], limit) if unanswered else []
             return answers
         self._may_end = self._may_end or None in pairs
         if overlong:
             self.connect(limit)
         return answers
 
-    def _behind_the_last_ending(self, pairs: Sequence[Pair | None], unanswered: Counter[Pair]) -> int | None:
-        """Return the place behind the last frame that may have ended the connection, before any unanswered request.
-
-        None if there is no such frame: the endpoint owes an answer to a request that came before.
-        """
+    def _first_to_send_again(self, pairs: Sequence[Pair | None], unanswered: Counter[Pair]) -> int | None:
+        """Return the place of the first unanswered request, if a frame before it may have ended the connection."""
         first = next((place for place, pair in enumerate(pairs) if pair in unanswered), len(pairs))
-        endings = [place for place in range(first) if pairs[place] is None]
-        return endings[-1] + 1 if endings else 0 if self._may_end else None
+        return first if self._may_end or None in pairs[:first] else None
 
     def _next(self, missing: int, unanswered: Counter[Pair], limit: float) -> list[str] | None:
         """Return more answers, or None once there will be none. Raises `Ended` and `EndpointFault`."""
