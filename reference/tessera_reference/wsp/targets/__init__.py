@@ -37,7 +37,7 @@ class Target:
 def target(name: str) -> Target:
     """A target by name; `dispatch.*` is every policy. Raises `ArgumentRefused` for one that there is not."""
     if name not in NAMES:
-        raise ArgumentRefused(f"target {name:.120}", f"expected one of {', '.join(NAMES)}")
+        raise ArgumentRefused("target", f"is {name!r:.120}, expected one of {', '.join(NAMES)}")
     matrix = stated(name)
     state = matrix["directives"].pop("dispatch.*")
     matrix["directives"] |= {f"dispatch.{policy}": state for policy in policies.found()}
