@@ -9,7 +9,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.graph_texts import MATRIX as T
 from tessera_conformance.chapters.ir.kit.graph_texts import branch, func, module, returns, softmax, yields
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, accepts_if
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
@@ -323,6 +323,16 @@ def judge(impl, check, marked, categories, line):
 def test_a_mistake_in_a_function_is_refused(impl, check, marked, categories, line):
     """A function of Graph IR with one mistake is refused at its place; its twin without it is accepted."""
     judge(impl, check, marked, categories, line)
+
+
+@clause("LANG-05-01", "LANG-01-03")
+@pytest.mark.parametrize("length", [31, 63, 255], ids=str)
+def test_names_of_values_differ_in_every_letter(impl, check, length):
+    """Two values whose names differ in the last letter are two; of one name they are not."""
+    first, last = (f"%{'v' * length}{letter}" for letter in "ab")
+    for name in (last, first):
+        text = module(func(softmax("%a", first), softmax(first, name), returns(name)))
+        accepts_if(check, name == last, impl.language.verify_ir(text=text), category=TYPES)
 
 
 MESH = '  "tessera.graph.mesh"() {sym_name = "g", axes = ["dp", "tp"], shape = [4, 2]} : () -> ()'

@@ -119,6 +119,15 @@ def test_a_gradient_through_a_kernel_is_refused(impl, check, functions):
 
 
 @clause("LANG-05.5-02")
+def test_the_gradients_of_every_module_are_checked(impl, check):
+    """The second module of a text differentiates its kernel, the first one does not (AMB-LANG-58, AMB-LANG-59)."""
+    texts = sources(WAYS["at-once"])
+    legal, illegal = (texts[0] + text.replace('sym_name = "m"', 'sym_name = "n"') for text in texts)
+    check.accepts(impl.language.verify_ir(text=legal, at="tile"))
+    check.rejects(impl.language.verify_ir(text=illegal, at="tile"), category="types")
+
+
+@clause("LANG-05.5-02")
 def test_a_gradient_through_a_kernel_is_no_number(impl, check):
     """The derivative of k(x) * x by x needs that of k: it is refused, and not k(x) alone (AMB-LANG-59)."""
     legal, illegal = sources(WAYS["at-once"])

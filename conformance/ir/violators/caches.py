@@ -7,6 +7,7 @@ from tessera_reference.numerics.array import Array
 from .changes import instead, wrapped
 from .language_syntax import filtered, rewrites
 from .printed_ir import printing
+from .verifiers_of_text import misreads
 
 PROGRAMS = {}
 
@@ -25,6 +26,7 @@ CACHES = [
         lambda x, shape: Array(x.dtype, x.values.reshape(shape, order="A"))),
     wrapped("LANG-04-06", "short_blocks", "counts blocks of numbers in 32 bits", "numerics.random._blocks",
         lambda usual, seed, stream, blocks: usual(seed, stream, blocks & 0xFFFFFFFF)),
+    misreads("LANG-05-01", "short_names", "reads 30 letters of a value's name", r"%(\w{30})\w+", r"%\1"),
     printing("LANG-05.1-02", "one_mesh", "prints one mesh", r'^ *"tessera.graph.mesh".*sym_name = "h".*\n',
         lambda found: ""),
 ]  # fmt: skip

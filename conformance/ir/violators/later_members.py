@@ -20,3 +20,5 @@ LATER = [
     for level, clause in (("schedule", "LANG-11-06"), ("tile", "LANG-07.3-04"))
     for change in (first_function, first_module)
 ]  # fmt: skip
+GRADIENTS = wrapped("LANG-05.5-02", "first_gradients", "checks the gradients of the first module of a text alone",
+    "levels.texts.missing_adjoints", lambda usual, module: usual(module) if module.name == "m" else [])  # fmt: skip
