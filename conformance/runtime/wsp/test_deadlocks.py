@@ -9,6 +9,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
     close,
     consume,
+    filler,
     load,
     process,
     program,
@@ -141,6 +142,22 @@ def test_the_report_says_that_a_process_waits_for_its_tasks(impl, check):
     actual = [(wait.get("task"), wait["process"], wait["reason"], wait["for"]) for wait in waiting]
     expected = [(None, "p", "TASK_WAIT", "tasks"), (1, "p", "CHANNEL_EMPTY_WAIT", "go")]
     check.equal(sorted(actual, key=lambda row: row[0] is not None), expected, "the process and the task that wait")
+
+
+@clause("WSP-03.3-08", "WSP-03.3-07")
+def test_the_report_says_that_a_task_waits_for_another(impl, check):
+    """The second task writes what the first one writes, which waits for a token that comes after both."""
+    one = program(
+        process("p", task("five", "a", 1, waits=["go"]), task("five", "a", 2), wait(), send("go")),
+        channels=[channel("go")],
+        kernels=[filler("five", 5)],
+        tensors=[tensor("a", "u8", [0])],
+        schedule=schedule("round_robin", 2),
+    )
+    waiting = reported(check, ran(impl, check, one))["waiting"]
+    actual = {wait.get("task"): (wait["process"], wait["reason"], wait["for"]) for wait in waiting}
+    tasks = ("p", "TASK_WAIT", "tasks")
+    check.equal(actual, {None: tasks, 0: ("p", "CHANNEL_EMPTY_WAIT", "go"), 1: tasks}, "who waits, and for what")
 
 
 @clause("WSP-03.3-10", "WSP-03.3-06")

@@ -17,6 +17,8 @@ from tessera_conformance.chapters.runtime.wsp.kit.bounded import (
 )
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
+    close,
+    filler,
     process,
     program,
     receive,
@@ -25,10 +27,12 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     send,
     task,
     tensor,
+    wait,
     work,
 )
-from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, read_by, stalls, statistics
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, ran, read_by, stalls, statistics
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.schemas import validator
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
@@ -245,3 +249,31 @@ def test_the_queue_of_every_worker_is_counted_alike(impl, check, worker):
     check.equal(stalls(actual, "READY_QUEUE_FULL"), stalls(first, "READY_QUEUE_FULL"), "the stalls")
     check.equal(actual["high_water"], first["high_water"], "the marks")
     check.equal(actual["high_water"]["ready_queue"], 3, "the mark of the fullest queue")
+
+
+ENDINGS = {
+    "completed": ([send("c")], []),
+    "error": ([send("c"), close("c"), send("c")], []),
+    "deadlock": ([receive("d", "x"), send("c")], [receive("c", "y"), send("d")]),
+}
+"""The last statements of two processes, by the outcome of their run."""
+
+
+@feature("wsp-slots")
+@clause("WSP-03.4.2-01")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_result_of_a_run_follows_its_schema(impl, check, ending):
+    """The result has the members of `schemas/wsp_result.schema.json`, however the run ends."""
+    first, second = ENDINGS[ending]
+    one = program(
+        process("p", run("w3"), task("five", "a", 7), wait(), *first),
+        process("q", *second),
+        channels=[channel("c", 2), channel("d")],
+        kernels=[filler("five", 5), *work(3)],
+        tensors=[tensor("a", "i32", [0] * 3)],
+        schedule=schedule("round_robin", 2, 3),
+    )
+    result = ran(impl, check, one)
+    check.equal(result["outcome"], ending, "the outcome")
+    errors = [error.message[:200] for error in validator("tessera:wsp-result").iter_errors(result)]
+    check.equal(errors, [], "what does not follow the schema")

@@ -187,6 +187,11 @@ VIOLATORS = [
         waiting=[wait for wait in report["waiting"] if wait["reason"].startswith("CHANNEL")])),
     with_report("WSP-03.3-08", "no_tasks", "tasks that wait are left out",
         lambda report: report.update(waiting=[wait for wait in report["waiting"] if "task" not in wait])),
+    with_report("WSP-03.3-08", "tasks_wait_for_reasons", "says that a task waits for its reason", lambda report: [
+        wait.update({"for": wait["reason"]}) for wait in report["waiting"]
+        if "task" in wait and wait["reason"] == "TASK_WAIT"]),
+    answered("WSP-03.4.2-01", "no_tensors_of_errors", "has no tensors where a run ends with an error",
+        lambda answer: (answer["statistics"].pop("tensors") and None) if "error" in answer else None, *RESULTS),
     with_report("WSP-03.3-09", "wrong_knob", "a larger window is suggested always", more_of("task_window")),
     with_report("WSP-03.4.3-06", "queues_only", "nothing suggested concerns scopes", more_of("ready_queue")),
     with_report("WSP-03.4.3-04", "one_level", "the depth is 1 always",
