@@ -196,7 +196,7 @@ TURNED = {
     "cast": ("casts", "bf16", "op.cast(T, dtype=bf16)", [[1, 4], [2, 5], [3, 6]]),
     "sum": ("reductions", "int32", "op.sum(T, axis=0)", [6, 15]),
     "max": ("reductions", "int32", "op.max(T, axis=1)", [4, 5, 6]),
-    "softmax": ("", "fp32", "op.softmax(T, axis=1)", [[0, 1], [0, 1], [0, 1]]),
+    "softmax": ("", "fp32", "op.softmax(T, axis=0)", [[0, 1], [0, 0], [1, 0]]),
 }
 """The feature, the dtype of the result, an expression of the transposed X, and the result."""
 
@@ -210,9 +210,9 @@ TURNED = {
 def test_an_operation_reads_a_transposed_value_by_its_indices(impl, check, dtype, expression, expected):
     """However the transpose is stored, as a copy or as strides over its operand."""
     own = "int32" if dtype == "int32" else "fp32"
-    factor = 1000 if dtype == "fp32" else 1
+    rows = [[1000, 2000, 3000], [6000, 5000, 4000]] if dtype == "fp32" else [[1, 2, 3], [4, 5, 6]]
     inputs = {
-        "X": tensor_of(own, [[factor * x for x in row] for row in ([1, 2, 3], [4, 5, 6])]),
+        "X": tensor_of(own, rows),
         "Y": tensor_of(own, [[10, 20], [30, 40], [50, 60]]),
         "I": tensor_of("int32", [2, 0]),
     }

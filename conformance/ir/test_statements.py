@@ -253,8 +253,9 @@ def test_an_assertion_that_does_not_hold_ends_execution(impl, check, statement):
         ('"für α"', "für α"),
         ('"cafe\u0301"', "cafe\u0301"),
         ('"two  blanks"', "two  blanks"),
+        ('"a\tb"', "a\tb"),
     ],
-    ids=["words", "quotes", "backslash", "letters", "accent-alone", "blanks"],
+    ids=["words", "quotes", "backslash", "letters", "accent-alone", "blanks", "tab"],
 )
 def test_the_error_of_an_assertion_carries_its_string(impl, check, literal, message):
     """The error has the string with its escapes resolved (AMB-LANG-05, AMB-LANG-56)."""
