@@ -6,14 +6,19 @@ import pytest
 
 from tessera_conformance.arithmetic import canonical, replay
 from tessera_conformance.chapters.collectives.kit.exchanges import (
-    ALGORITHMS,
+    OWN_OR_NAMED,
     RANKS,
     contributions,
     followed,
+    named_algorithm,
     share,
     unordered,
 )
-from tessera_conformance.chapters.collectives.kit.readings import recognize_chunk_orders, refuses_remainders
+from tessera_conformance.chapters.collectives.kit.readings import (
+    recognize_chunk_orders,
+    recognize_powers_of_two,
+    refuses_remainders,
+)
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.trees import Tree
@@ -37,7 +42,7 @@ def brought(dtype: str, ranks: int, count: int, seed: int) -> list[Tensor]:
 
 @golden("collectives/algorithms")
 def test_golden(impl, check, vector):
-    """The frozen bits of every algorithm, confirmed by exact rational arithmetic."""
+    """The frozen bits of every algorithm, confirmed by exact rational arithmetic (AMB-COLL-33)."""
     judge(impl, check, vector)
 
 
@@ -46,7 +51,7 @@ def test_golden(impl, check, vector):
 @pytest.mark.parametrize("algorithm", WITH_CLAUSES)
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
 def test_under_strict_every_algorithm_gives_the_bits_of_the_canonical_tree(impl, check, dtype, algorithm):
-    """Adjacent pairs, an odd one kept, combined in fp32 and rounded once: replayed (AMB-RT-26, AMB-COLL-29)."""
+    """Adjacent pairs, an odd one kept, combined in fp32, rounded once (AMB-RT-26, AMB-COLL-29, AMB-COLL-33)."""
     for ranks in RANKS:
         inputs = brought(dtype, ranks, 3 * ranks + 2, seed=800 + 10 * ranks)
         expected = replay.all_reduce(inputs, Tree.from_text("pairwise"), canonical(dtype))
@@ -65,7 +70,7 @@ def test_under_strict_every_algorithm_gives_the_bits_of_the_canonical_tree(impl,
 @pytest.mark.parametrize("algorithm", WITH_CLAUSES)
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_under_deterministic_every_algorithm_has_the_order_that_is_declared_for_it(impl, check, dtype, algorithm):
-    """Replayed element by element; the same bits on every rank and on every run."""
+    """Replayed element by element; the same bits on every rank and on every run (AMB-COLL-33)."""
     for ranks in RANKS:
         inputs = brought(dtype, ranks, 2 * ranks + 1, seed=850 + 10 * ranks)
         given = {"inputs": inputs, "op": "sum", "algorithm": algorithm, "level": "deterministic"}
@@ -81,7 +86,7 @@ def test_under_deterministic_every_algorithm_has_the_order_that_is_declared_for_
 @pytest.mark.parametrize("algorithm", WITH_CLAUSES)
 @pytest.mark.parametrize(("ranks", "per_node"), [(33, 11), (40, 8), (65, 13)])
 def test_under_deterministic_many_ranks_have_the_order_that_is_declared(impl, check, ranks, per_node, algorithm):
-    """More than 32, in nodes where the algorithm has stages; a sum of negative zeros among others stays one."""
+    """More than 32, in nodes where the algorithm has stages; a sum of negative zeros stays one (AMB-COLL-33)."""
     nodes = {"per_node": per_node} if algorithm == "hierarchical" else {}
     inputs = brought("fp32", ranks, ranks + 1, seed=4700)
     zero = (1 << 31).to_bytes(4, "little")
@@ -97,13 +102,15 @@ def test_under_deterministic_many_ranks_have_the_order_that_is_declared(impl, ch
 @feature("operation-access")
 @clause("COLL-02.3-01")
 @pytest.mark.parametrize("at", ["deterministic", pytest.param("strict", marks=level("strict"))])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", OWN_OR_NAMED)
 def test_chunks_change_no_bit(impl, check, algorithm, at):
     """The chunks end inside a share, across shares, or there are none (AMB-COLL-04, AMB-COLL-29)."""
     for ranks in (3, 5, 8):
         inputs = brought("fp32", ranks, 23, seed=900 + ranks)
-        given = {"operation": "all_reduce", "inputs": inputs, "op": "sum", "algorithm": algorithm, "level": at}
-        whole = check.returns(impl.collectives.run(**given))["outputs"][0]
+        given = {"operation": "all_reduce", "inputs": inputs, "op": "sum", "level": at, **named_algorithm(algorithm)}
+        observed = impl.collectives.run(**given)
+        recognize_powers_of_two(check, observed, algorithm, ranks)
+        whole = check.returns(observed)["outputs"][0]
         for chunk in (1, 2, 7, 16, 22, 23, 24, 1000):
             outputs = check.returns(impl.collectives.run(**given, chunk=chunk))["outputs"]
             if at == "deterministic" and any(output.data != whole.data for output in outputs):
@@ -114,12 +121,14 @@ def test_chunks_change_no_bit(impl, check, algorithm, at):
 
 @feature("operation-access", "collective-messages")
 @clause("COLL-02.3-01")
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", OWN_OR_NAMED)
 def test_no_message_crosses_the_end_of_a_chunk(impl, check, algorithm):
     """The pieces of all chunks are exactly the elements sent without chunks."""
     inputs = brought("fp32", 5, 23, seed=911)
-    given = {"operation": "all_reduce", "inputs": inputs, "op": "sum", "algorithm": algorithm, "messages": True}
-    whole = pieces(check.returns(impl.collectives.run(**given))["messages"])
+    given = {"operation": "all_reduce", "inputs": inputs, "op": "sum", "messages": True, **named_algorithm(algorithm)}
+    observed = impl.collectives.run(**given)
+    recognize_powers_of_two(check, observed, algorithm, 5)
+    whole = pieces(check.returns(observed)["messages"])
     check.true(len(whole) > 0, "there are messages", len(whole))
     for chunk in (1, 4, 7, 22, 23, 40):
         messages = check.returns(impl.collectives.run(**given, chunk=chunk))["messages"]
@@ -138,7 +147,7 @@ def pieces(messages):
     )
 
 
-@feature("operation-access", "collective-messages")
+@feature("operation-access", "collective-messages", "algorithm-control")
 @pytest.mark.parametrize("algorithm", WITH_CLAUSES)
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather", "broadcast"])
 def test_messages_bring_every_rank_what_it_has_afterwards(impl, check, operation, algorithm):
@@ -154,6 +163,7 @@ def test_messages_bring_every_rank_what_it_has_afterwards(impl, check, operation
         observed = impl.collectives.run(
             operation=operation, inputs=inputs, algorithm=algorithm, messages=True, chunk=3, **given
         )
+        recognize_powers_of_two(check, observed, algorithm, ranks)
         if refuses_remainders(observed, operation, count, ranks):
             continue
         messages = check.returns(observed)["messages"]
@@ -181,7 +191,7 @@ def test_messages_bring_every_rank_what_it_has_afterwards(impl, check, operation
 @clause("LANG-09-05", "RT-06-04")
 @pytest.mark.parametrize("algorithm", WITH_CLAUSES)
 def test_the_declared_order_is_that_of_the_messages(impl, check, algorithm):
-    """Element by element, but for the order of the two operands of a sum."""
+    """Element by element, but for the order of the two operands of a sum (AMB-COLL-33)."""
     for ranks in (2, 3, 5, 8):
         count = ranks + 3
         inputs = brought("fp32", ranks, count, seed=920 + ranks)

@@ -174,6 +174,8 @@ def test_an_impossible_chunk_is_refused(impl, check, given):
     if isinstance(answer, Returned):
         thousands = given == {"chunk": "512KB"} and first_chunk(impl, [200_000], chunk="512KB") == 128_000
         check.reading("AMB-COLL-35", "KB is 1000", thousands)
+        whole = not given and [elements(piece) for piece in answer.value["chunks"]] == [list(range(64))]
+        check.reading("AMB-COLL-35", "without a size the tensor is one chunk", whole)
         down = given == {"chunk": "0.3KiB"} and first_chunk(impl, [400], chunk="0.3KiB") == 76
         check.reading("AMB-COLL-35", "a fraction is rounded down", down)
         recognize_smallest(impl, check, len(given) == 2)

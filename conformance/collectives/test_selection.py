@@ -33,7 +33,13 @@ def judge_table(check, table):
 
 
 @clause("COLL-08-12", "COLL-01-03", "COLL-03.1-01", "COLL-03.1-02", "COLL-03.1-04")
-@pytest.mark.parametrize("topology", [None, text(nodes=1, per_node=4)], ids=["no topology", "one node"])
+@pytest.mark.parametrize(
+    "topology",
+    [
+        pytest.param(None, id="no topology"),
+        pytest.param(text(nodes=1, per_node=4), marks=feature("topology"), id="one node"),
+    ],
+)
 @pytest.mark.parametrize("collective", SIZED)
 def test_the_choice_moves_from_direct_over_tree_to_ring(impl, check, collective, topology):
     """In this order as messages grow, each of them (AMB-COLL-09); at every size the one of the table's row."""
@@ -128,11 +134,13 @@ def test_the_hierarchy_goes_by_nvlink_inside_a_node_and_by_rdma_between(impl, ch
 
 
 @clause("COLL-03.2-04")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=feature("topology")) if name == "hierarchical" else name for name in NAMES]
+)
 @pytest.mark.parametrize("size", [0, 1 << 17, LARGE])
 def test_a_hint_is_followed_at_every_size(impl, check, name, size):
-    """A hint comes before environment and autotuner at every size."""
-    given = {"topology": text(), "algorithm": name}
+    """A hint comes before environment and autotuner at every size; hierarchical where there are nodes."""
+    given = {"algorithm": name} | ({"topology": text()} if name == "hierarchical" else {})
     for more in ({}, {"tuned": "tree"}, {"tuned": "ring"}):
         actual = chosen(check, impl, size, **given, **more)
         check.equal((actual["algorithm"], actual["source"]), (name, "hint"), "the choice")
@@ -173,13 +181,13 @@ def test_a_hint_that_the_ranks_cannot_follow_is_unsupported(impl, check):
 @pytest.mark.parametrize("name", ["tree", "halving_doubling", "hierarchical"])
 def test_an_algorithm_that_an_all_to_all_does_not_have_is_not_selected(impl, check, name):
     """A hint is refused; the environment, a table or the autotuner is passed over (AMB-COLL-34, AMB-COLL-45)."""
-    answer = impl.collectives.select(collective="all_to_all", bytes=8, ranks=4, topology=text(), algorithm=name)
+    answer = impl.collectives.select(collective="all_to_all", bytes=8, ranks=4, algorithm=name)
     refused(check, answer, "TESS_ERR_UNSUPPORTED", name, "ring", "direct")
     for given in ({"environment": {ALGO: name}}, {"environment": {TABLE: f":{name}"}}, {"tuned": name}):
-        answer = impl.collectives.select(collective="all_to_all", bytes=LARGE, ranks=4, topology=text(), **given)
+        answer = impl.collectives.select(collective="all_to_all", bytes=LARGE, ranks=4, **given)
         does_not_fit = "environment" in given and isinstance(answer, Rejected)
         check.reading("AMB-COLL-45", "an override that does not fit is refused", does_not_fit)
-        actual = chosen(check, impl, LARGE, "all_to_all", topology=text(), **given)
+        actual = chosen(check, impl, LARGE, "all_to_all", **given)
         check.equal((actual["algorithm"], actual["source"]), ("direct", "default"), f"the choice with {given}")
 
 
@@ -314,19 +322,32 @@ ROWS = {
 @clause("COLL-08-17", "COLL-08-12")
 @pytest.mark.parametrize(("table", "rows"), ROWS.items(), ids=ROWS)
 def test_the_environment_gives_another_table(impl, check, table, rows):
-    """A row's size is its own, the next byte the next row's; over the autotuner too, and on nodes as written.
+    """A row's size is its own, the next byte the next row's; over the autotuner too.
 
     As AMB-COLL-45 has it.
     """
-    for given in ({}, {"tuned": "tree"}, {"topology": text()}):
-        for at, (up_to, algorithm) in enumerate(rows):
-            first = 0 if at == 0 else rows[at - 1][0] + 1
-            for size in (first, LARGE if up_to is None else up_to):
-                actual = chosen(check, impl, size, environment={TABLE: table}, **given)
-                tuned = (actual["algorithm"], actual["source"]) == (given.get("tuned"), "autotuner")
-                check.reading("AMB-COLL-45", "the autotuner goes before a table", tuned)
-                check.equal((actual["algorithm"], actual["source"]), (algorithm, "environment"), f"at {size} bytes")
-                check.equal([(row["up_to"], row["algorithm"]) for row in actual["table"]], rows, "the table")
+    for given in ({}, {"tuned": "tree"}):
+        judge_rows(impl, check, table, rows, **given)
+
+
+@feature("topology")
+@clause("COLL-08-17", "COLL-08-12")
+@pytest.mark.parametrize(("table", "rows"), ROWS.items(), ids=ROWS)
+def test_the_environment_gives_nodes_another_table(impl, check, table, rows):
+    """Its rows hold as they are written."""
+    judge_rows(impl, check, table, rows, topology=text())
+
+
+def judge_rows(impl, check, table, rows, **given):
+    """At both ends of each row its algorithm is chosen, and the table is told."""
+    for at, (up_to, algorithm) in enumerate(rows):
+        first = 0 if at == 0 else rows[at - 1][0] + 1
+        for size in (first, LARGE if up_to is None else up_to):
+            actual = chosen(check, impl, size, environment={TABLE: table}, **given)
+            tuned = (actual["algorithm"], actual["source"]) == (given.get("tuned"), "autotuner")
+            check.reading("AMB-COLL-45", "the autotuner goes before a table", tuned)
+            check.equal((actual["algorithm"], actual["source"]), (algorithm, "environment"), f"at {size} bytes")
+            check.equal([(row["up_to"], row["algorithm"]) for row in actual["table"]], rows, "the table")
 
 
 @clause("COLL-08-17", "COLL-03.2-06")

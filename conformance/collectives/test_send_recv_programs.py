@@ -60,9 +60,9 @@ def test_bits_arrive_as_they_are(impl, check):
     type_, takes = "tensor<2x3xfp32>", "%x: tensor<2x3xfp32>, %k: fp64"
     text = program(
         send("%f", "%x", "shift=1"),
-        send("%h", "%k", "shift=1", "fp64"),
+        send("%h", "%k", "shift=1"),
         recv("%g", "%x", "shift=-1"),
-        recv("%i", "%k", "shift=-1", "fp64"),
+        recv("%i", "%k", "shift=-1"),
         awaits("%y", "%g"),
         awaits("%z", "%i"),
         returns("%y, %z", f"{type_}, fp64"),

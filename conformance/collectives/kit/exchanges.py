@@ -8,9 +8,17 @@ from itertools import groupby
 from math import prod
 from typing import Any
 
+import pytest
+
 from tessera_conformance.check import Check
+from tessera_conformance.marks import feature
 
 ALGORITHMS = ("ring", "tree", "halving_doubling", "hierarchical", "direct")
+OWN_OR_NAMED = ["", *(pytest.param(name, marks=feature("algorithm-control")) for name in ALGORITHMS)]
+"""The choice that is left to the library, and each algorithm by its name, which a library may not take."""
+
+WAYS: tuple[dict[str, str], ...] = ({}, *({"algorithm": name} for name in ALGORITHMS))
+"""The choice that is left to the library, then each algorithm by its name."""
 RANKS = (1, 2, 3, 5, 7, 8)
 """One, powers of two, primes."""
 
@@ -21,6 +29,11 @@ OPERATORS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     "max": max,
     "min": min,
 }
+
+
+def named_algorithm(algorithm: str) -> dict[str, str]:
+    """Return the argument that names an algorithm, none for the choice of the library."""
+    return {"algorithm": algorithm} if algorithm else {}
 
 
 def share(count: int, rank: int, ranks: int) -> slice:

@@ -47,6 +47,22 @@ def recognize_operators(check: Check, observation: Observation, op: str) -> None
     check.reading("AMB-COLL-31", "only sum, max and min", lacking)
 
 
+def recognize_powers_of_two(check: Check, observation: Observation, algorithm: str, ranks: int) -> None:
+    """Recognize halving and doubling that takes powers of two alone: AMB-COLL-33."""
+    lacking = algorithm == "halving_doubling" and ranks & (ranks - 1) > 0 and isinstance(observation, Rejected)
+    check.reading("AMB-COLL-33", "powers of two alone", lacking)
+
+
+RARE = ("bool", "int16", "complex64", "complex128")
+"""Dtypes that a library of collectives may lack (AMB-RT-59), beside those that are features."""
+
+
+def is_lacking(observation: Observation) -> bool:
+    """True if a library lacks an algorithm, here or at all, or a dtype, which it may (AMB-COLL-08, AMB-RT-59)."""
+    unsupported = isinstance(observation, Rejected) and observation.code == "TESS_ERR_UNSUPPORTED"
+    return unsupported or isinstance(observation, Unsupported)
+
+
 def recognize_bare_fp8(check: Check, observation: Observation, wire: str) -> None:
     """Recognize an implementation whose fp8 formats have full names alone: AMB-COLL-07."""
     check.reading("AMB-COLL-07", "refuse bare fp8", wire == "fp8" and isinstance(observation, Rejected))
