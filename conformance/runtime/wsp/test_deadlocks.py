@@ -321,12 +321,13 @@ def test_the_same_program_completes_with_a_window_that_suffices(impl, check):
 @feature("wsp-expressions", "wsp-slots")
 @clause("WSP-03.3-01", "WSP-03.3-07")
 def test_a_circle_beside_a_process_that_spins_is_found(impl, check):
-    """Three wait for each other while a fourth loads an element forever, which is no progress (AMB-WSP-80)."""
+    """Three wait for each other when a fourth begins to load an element forever, which is no progress (AMB-WSP-80)."""
     waiters = {"a": ("ca", "cb"), "b": ("cb", "cc"), "c": ("cc", "ca")}
     stated = program(
         *(process(name, receive(own, "x"), send(other)) for name, (own, other) in waiters.items()),
-        process("d", repeat(2**64 - 1, load("seen", "t", 0))),
+        process("d", run("w3"), repeat(2**64 - 1, load("seen", "t", 0))),
         channels=[channel(name) for name in ("ca", "cb", "cc")],
+        kernels=work(3),
         tensors=[tensor("t", "i32", [1])],
         schedule=schedule(window=64),
     )

@@ -60,6 +60,13 @@ def part(check, document, *path):
     return document
 
 
+def process_of(check, document, name):
+    """The process of a name in a document, whatever the order of its processes."""
+    found = [stated for stated in part(check, document, "csp", "processes") if stated.get("name") == name]
+    check.equal(len(found), 1, f"the number of processes {name}")
+    return found[0]
+
+
 def presume_policy(impl, check, policy):
     """A case presumes that the target enforces this policy: of those beside round_robin the document asks for one."""
     state = check.returns(impl.wsp.capabilities(target="cpu_sim"))["directives"].get(f"dispatch.{policy}")
@@ -78,9 +85,9 @@ def test_a_package_states_the_version_of_its_abi(impl, check):
     answer = check.returns(impl.wsp.load(package=package))
     check.equal(answer["name"], "example", "the name")
     check.equal(answer["target"], "cpu_sim", "the target")
-    check.equal(answer["kernels"][:2], ["fill", "double"], "the kernels")
-    check.equal(answer["channels"], ["left", "right"], "the channels")
-    check.equal(answer["processes"], ["producer", "consumer", "listener"], "the processes")
+    check.equal(sorted({"fill", "double"} - {*answer["kernels"]}), [], "the kernels that are not there")
+    check.equal(sorted(answer["channels"]), ["left", "right"], "the channels")
+    check.equal(sorted(answer["processes"]), ["consumer", "listener", "producer"], "the processes")
     check.equal(sorted(answer["slots"]), ["done", "i", "seen", "x"], "the slots")
     check.equal(answer["symbols"], ["count", "first"], "the symbols")
     check.equal(answer["tensors"][:2], ["t", "u"], "the tensors")
@@ -261,7 +268,7 @@ def test_the_csp_payload_has_an_id_for_each_channel(impl, check):
     }
     check.equal(sorted(ids), ["left", "right"], "the channels")
     check.equal(len(set(ids.values())), 2, "the different ids")
-    sent = part(check, document, "csp", "processes", 0, "body", 0, "body", 0)
+    sent = part(check, process_of(check, document, "producer"), "body", 0, "body", 0)
     check.equal(sent.get("channel"), ids["left"], "the channel of the producer's send")
 
 
@@ -290,7 +297,7 @@ def test_slots_and_symbols_have_ids(impl, check):
     check.equal(sorted(slots), ["done", "i", "seen", "x"], "the slots")
     check.equal(sorted(symbols), ["count", "first"], "the symbols")
     check.equal((len(set(slots.values())), len(set(symbols.values()))), (4, 2), "the different ids")
-    loop = part(check, document, "csp", "processes", 0, "body", 0)
+    loop = part(check, process_of(check, document, "producer"), "body", 0)
     check.equal(loop.get("count"), {"symbol": symbols["count"]}, "the symbol that counts")
     check.equal(loop.get("index"), slots["i"], "the slot of the index")
 
@@ -383,10 +390,11 @@ def test_refused_requests_leave_a_run_as_it_stands(impl, check):
     package = compiled(impl, check, example())
     usual = list(instants(impl, check, package))
     number = check.returns(impl.wsp.start(package=package))["run"]
+    never = number + (1 << 52)  # runs may be numbered in any order
     for expected in usual:
         for refused in (
-            impl.wsp.step(run=number + 1, instants=1),
-            impl.wsp.statistics(run=number + 1),
+            impl.wsp.step(run=never, instants=1),
+            impl.wsp.statistics(run=never),
             impl.wsp.start(package=package[:-9]),
             impl.wsp.run(package=package, symbols={"count": "2", "second": "1"}),
             impl.wsp.start(package=package, symbols={"count": "2"}, resources={"heap_arena": 0}),
