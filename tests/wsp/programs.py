@@ -95,6 +95,19 @@ def worker_out_of_range(program: Program) -> None:
 
 
 @rule
+def token_beyond_the_last_time(program: Program) -> None:
+    most, count = (1 << 32) - 1, 1 << 16
+    x, c = program.tensor("x", "u8", count), program.channel("c", latency=most)
+    kernel = program.kernel("k", per_element=most, x="tensor")
+    with program.process("a"):
+        with program.repeat(((1 << 63) - 1) // (most * count)):
+            program.run(kernel, x)
+        program.send(c, 1)
+    with program.process("b"):
+        program.receive(c, into="y")
+
+
+@rule
 def every_operator(program: Program) -> None:
     values = (0, 1, 7, 63, 64, 1 << 63, LARGE)
     c = program.channel("c")

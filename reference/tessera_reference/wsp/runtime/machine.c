@@ -225,8 +225,8 @@ static void wsp_channel_after(Machine *m, Channel *c, int kind) {
 
 /* A token is sent; there is room for it, and nobody who takes it at once. */
 static void enter(Machine *m, Channel *c, u64 value) {
-    wsp_push(&c->tokens, (Entry){.time = m->now + c->latency, .number = c->taken + c->tokens.count, .value = value});
     wsp_channel_after(m, c, TOKEN_SEEN);
+    wsp_push(&c->tokens, (Entry){.time = m->now + c->latency, .number = c->taken + c->tokens.count, .value = value});
 }
 
 /* The first token, which is taken, or NOTHING if none is visible. With capacity 0 a sender has it, and offers it. */
