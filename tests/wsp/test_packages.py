@@ -319,7 +319,7 @@ def test_a_target_that_there_is_not_is_refused_with_those_that_there_are(
     program.write_text(json.dumps(everything().form), encoding="utf-8")
     assert main(["wsp", "compile", str(program), "--target", "a2a3sim"]) == 2
     names = "cpu_sim, pto_runtime_a2a3sim, pto_runtime_a2a3sim_host_graph, pto_runtime_a2a3, aie"
-    assert capsys.readouterr().err == f"error: {program}: target: is 'a2a3sim', expected one of {names}\n"
+    assert capsys.readouterr().err == f"error: --target: is 'a2a3sim', expected one of {names}\n"
 
 
 EMIT_ONLY = ("pto_runtime_a2a3", "aie")

@@ -76,10 +76,14 @@ def compile_file(options: argparse.Namespace) -> int:
     from ..wsp.targets import target
 
     try:
+        wanted = target(options.target)
+    except WspFailure as problem:
+        raise BadInput(f"--{problem}") from None
+    try:
         program = read_json(read_bytes(options))
     except ValueError as error:
         raise BadInput(f"{options.file}: is no JSON: {error}") from None
-    package, diagnostics = compile_program(program, target(options.target))
+    package, diagnostics = compile_program(program, wanted)
     for diagnostic in diagnostics:
         print(f"warning: {diagnostic}", file=sys.stderr)
     data = package_bytes(package)
