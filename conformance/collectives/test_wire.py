@@ -16,6 +16,7 @@ from tessera_conformance.chapters.collectives.kit.exchanges import (
     named_algorithm,
     share,
 )
+from tessera_conformance.chapters.collectives.kit.questions import OVER_RANKS
 from tessera_conformance.chapters.collectives.kit.readings import (
     RARE,
     is_lacking,
@@ -72,8 +73,14 @@ def named(pairs: Sequence[tuple[str, str]]) -> list[object]:
     """Wires and data as parameters, each with the clauses of its wire."""
     clauses = {"bf16": "COLL-02.5-06", "fp16": "COLL-02.5-07"}
     return [
-        pytest.param(*pair, marks=clause(clauses.get(pair[0], "COLL-02.5-08")), id="-".join(pair)) for pair in pairs
+        pytest.param(wire, data, marks=[clause(clauses.get(wire, "COLL-02.5-08")), *of_data(data)], id=f"{wire}-{data}")
+        for wire, data in pairs
     ]
+
+
+def of_data(dtype: str) -> list[pytest.MarkDecorator]:
+    """Return the features of a dtype that a library of collectives may lack as data."""
+    return [feature(name) for name in OVER_RANKS.get(dtype, ())]
 
 
 def sent(x: Tensor, wire: str) -> list[Value]:
@@ -272,7 +279,7 @@ def test_sums_overflow_only_at_the_end(impl, check, wire):
 @feature("operation-access", "compression")
 @clause("RT-13-09", "COLL-02.4-05")
 @pytest.mark.parametrize("level", ["strict", "deterministic"])
-@pytest.mark.parametrize(("wire", "data"), LOSSY)
+@pytest.mark.parametrize(("wire", "data"), [pytest.param(*pair, marks=of_data(pair[1])) for pair in LOSSY])
 def test_a_lossy_wire_is_refused_where_bits_are_promised(impl, check, wire, data, level):
     """Every operation refuses it, for a narrower dtype or one as wide, and for any values (AMB-COLL-05, -62)."""
     sums = [{"operation": operation, "op": "sum"} for operation in ("all_reduce", "reduce_scatter")]
@@ -299,7 +306,10 @@ def test_a_lossy_wire_is_refused_where_bits_are_promised(impl, check, wire, data
 @feature("operation-access", "compression")
 @clause("COLL-02.5-01")
 @pytest.mark.parametrize("level", ["strict", "deterministic", "fast"])
-@pytest.mark.parametrize(("wire", "data"), [(wire, data) for wire, known in LOSSLESS.items() for data in known])
+@pytest.mark.parametrize(
+    ("wire", "data"),
+    [pytest.param(wire, data, marks=of_data(data)) for wire, known in LOSSLESS.items() for data in known],
+)
 def test_a_wire_that_holds_the_data_changes_no_bit(impl, check, wire, data, level):
     """It is allowed under every policy; results are rounded to the data's dtype alone (AMB-COLL-62)."""
     target = float_format(data)
