@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,7 @@ from tessera_conformance.commands import suite_process
 from tessera_conformance.commands.suite_process import ALONE, LONG, processes
 from tessera_conformance.executor import engine as engines
 from tessera_conformance.executor.engine import Engine, ExecutorUnavailable, Lost
-from tessera_conformance.executor.worker import Answer, NoAnswer, read_answer
+from tessera_conformance.executor.worker import Answer, NoAnswer, _complete, read_answer
 from tessera_conformance.registry.cases import IndexedCase
 from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.vectors import files as vector_folder
@@ -340,6 +341,31 @@ def test_a_worker_of_another_version_does_no_task_of_its_unit(engine: Engine) ->
         list(engine.results([("fells",)]))
     time.sleep(1)
     assert len(engine._client.nthreads()) == 2
+
+
+ENDS_SUDDENLY = """
+import os, sys, time
+from tessera_conformance.transports.rpc import ProcessFamily
+
+print(ProcessFamily().start(["sleep", "60"], {}, start_new_session=True).pid, file=open(sys.argv[1], "w"))
+time.sleep(0.5)
+os._exit(1)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
+def test_a_unit_ends_with_all_that_it_started_and_nothing_else(tmp_path: Path) -> None:
+    """The worker may do other work of its user meanwhile, which starts processes too."""
+    path = tmp_path / "pid"
+    with (tmp_path / "output").open("wb") as output, ThreadPoolExecutor(1) as thread:
+        unit = [sys.executable, "-c", ENDS_SUDDENLY, str(path)]
+        completed = thread.submit(_complete, unit, output.fileno(), "run", str(tmp_path))
+        wait_for(lambda: path.exists() and path.read_text().endswith("\n"))
+        with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+            completed.result()
+            assert other.poll() is None
+            other.kill()
+    assert not is_alive(int(path.read_text()))
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")

@@ -203,9 +203,9 @@ def stop(run: str) -> None:
 def _complete(command: list[str], output: int, run: str, folder: str) -> None:
     """Wait for the process of a unit, and leave none behind that it started; start none if the run was stopped.
 
-    Its open standard input shows that this process is alive.
+    Its open standard input shows that this process is alive, which may do other work of its user meanwhile.
     """
-    family = ProcessFamily()
+    family = ProcessFamily(adopts=False)
     options = {"stdin": subprocess.PIPE, "stdout": output, "stderr": subprocess.STDOUT, "start_new_session": True}
     with _LOCK:
         if run in _STOPPED:

@@ -309,7 +309,7 @@ def _named_in(source: str, module: str) -> Iterator[tuple[str, str]]:
         return
     lines = source.splitlines()
     in_tests = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             for name in cited_interpretations("\n".join(lines[first - 1 : node.end_lineno])):

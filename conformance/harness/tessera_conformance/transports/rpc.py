@@ -34,8 +34,9 @@ from tessera_conformance.transports.hostio_connection import excerpt
 # All processes that an implementation has started, so that none of them outlives its session.
 #
 # A process may leave the group and the session of its parent (`setsid`), and its parent may die before it. So a token
-# in its environment identifies each descendant. A process that cleared its environment is identified by its ancestors;
-# where Linux can do that, orphans become children of this process. Elsewhere only the group is ended.
+# in its environment identifies each descendant; inner families add theirs. A process that cleared its environment is
+# identified by its ancestors; where Linux can do that, orphans become children of this process, unless others start
+# processes here too. Elsewhere only the group is ended.
 
 
 VARIABLE = "TESSERA_CONFORMANCE_SESSION"
@@ -48,20 +49,23 @@ _PROCESSES = Path("/proc")
 class ProcessFamily:
     """The processes of one session: `start` the first, and `end` them all.
 
-    A family that was not ended when this process ends is ended then.
+    A family that was not ended when this process ends is ended then. With `adopts`, nobody else starts processes here,
+    so that it has the orphans too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, adopts: bool = True) -> None:
         self.token = uuid.uuid4().hex
         self.first: subprocess.Popen[bytes] | None = None
         self._since = 0
-        _receive_orphans()
+        self._adopts = adopts
+        if adopts:
+            _receive_orphans()
         self._children_before = {process.pid for process in _processes() if process.parent == os.getpid()}
         _LIVING[self.token] = self
 
     def start(self, command: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes]:
         """Start and return the first process, with more variables and with options of `Popen`. Raises `OSError`."""
-        environment = {**os.environ, VARIABLE: self.token, **variables}
+        environment = {**os.environ, VARIABLE: os.environ.get(VARIABLE, "") + self.token, **variables}
         self.first = subprocess.Popen(command, env=environment, **options)
         living = _living(self.first.pid)
         self._since = 0 if living is None else living.started  # no other process of the family began before it
@@ -94,7 +98,8 @@ class ProcessFamily:
         for member in living:
             children.setdefault(member.parent, []).append(member.pid)
         pids = {process.pid for process in living}
-        pending = [*self._orphans(children.get(os.getpid(), [])), *(pid for pid in pids if _token(pid) == self.token)]
+        pending = [pid for pid in pids if self.token in _tokens(pid)]
+        pending += self._orphans(children.get(os.getpid(), [])) if self._adopts else []
         pending += [] if self.first is None else [self.first.pid]
         members: set[int] = set()
         while pending:
@@ -111,7 +116,8 @@ class ProcessFamily:
         others = _LIVING.keys() - {self.token}
         for pid in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                if pid not in pids and os.getsid(pid) != own and _token(pid) not in others:
+                tokens = _tokens(pid)
+                if pid not in pids and os.getsid(pid) != own and not any(other in tokens for other in others):
                     yield pid
 
 
@@ -174,8 +180,8 @@ def _living(pid: int) -> _Living | None:
     return None
 
 
-def _token(pid: int) -> str:
-    """Return the token in the environment of a process; "" if it has none, or cannot be read."""
+def _tokens(pid: int) -> str:
+    """Return the tokens in the environment of a process; "" if it has none, or cannot be read."""
     try:
         variables = (_PROCESSES / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
