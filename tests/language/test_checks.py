@@ -159,9 +159,15 @@ MISTAKES = {
     ),
     "no parentheses": ("module m { func f() { for i in 0:3 { } } }", "found 'i'", "parentheses are missing: for (...)"),
     "a misspelt word": ("module m { func f() { retrun 1; } }", "found '1'", "did you mean return?"),
+    "a word as near to two": ("module m { klernt f() { } }", "found 'klernt'", "did you mean kernel?"),
     "a misspelt dtype": ("module m { func f(x: pf32) { } }", "unknown dtype 'pf32'", "did you mean fp32?"),
     "a dtype of C": ("module m { func f(x: double) { } }", "unknown dtype 'double'", "did you mean fp64?"),
     "an argument too many": ("module m { func f() { } func g() { f(1); } }", "f: takes 0 arguments, 1 given", ""),
+    "two wrong arguments": (
+        "module m { func f(x: int32, y: int32) { } func g() { f(1, x=2, yy=3); } }",
+        "f: argument x is given twice",
+        "",
+    ),
     "another K": (
         "module m { func f(x: tensor<4x5xfp32>, y: tensor<6x3xfp32>) { return x @ y; } }",
         "inner dimensions differ: 5 and 6",

@@ -249,8 +249,8 @@ def _arguments(
     for keyword in call.keywords:
         if keyword.name in arguments:
             wrong = wrong or f"argument {keyword.name} is given twice"
-        elif keyword.name not in names:
-            wrong, remedy = wrong or f"no parameter {keyword.name!r}", did_you_mean(keyword.name, names)
+        elif keyword.name not in names and not wrong:
+            wrong, remedy = f"no parameter {keyword.name!r}", did_you_mean(keyword.name, names)
         arguments[keyword.name] = keyword.value
     defaults = {optional.name: optional.default for optional in declaration.parameters if optional.default is not None}
     missing = [name for name in names if name not in arguments and name not in defaults]

@@ -564,7 +564,7 @@ def _remedy(token: Token, previous: Token, following: Token, expected: AbstractS
     before, (line, column) = previous.value, previous.span[2:]
     if text in ("==", "!=", "<", ">", "<=", ">=") and "@" in expected:
         return "comparisons do not chain (AMB-LANG-20): put the first into parentheses or a let"
-    if is_name and (remedy := did_you_mean(text, filter(str.isalpha, expected))):
+    if is_name and (remedy := did_you_mean(text, filter(str.isalpha, sorted(expected)))):
         return remedy
     if before in ("if", "for", "while", "assert") and "(" in expected:
         return f"parentheses are missing: {before} (...)"
