@@ -234,11 +234,15 @@ def test_inputs_belong_to_policies(program: Program) -> None:
         {"tensors": {"u": b""}},
         {"resources": {"stack": 1}},
         {"resources": {"task_window": 0}},
+        {"resources": {"task_window": 10**5000}},
+        {"resources": {"task_window": "1" * 5000}},
     ],
+    ids=lambda given: repr(*given),
 )
 def test_what_does_not_fit_a_package_is_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(ArgumentRefused):
+    with pytest.raises(ArgumentRefused) as refused:
         Run(load(everything().compile().package), **given)
+    assert len(str(refused.value)) < 400
 
 
 ALONE = """

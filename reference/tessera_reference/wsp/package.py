@@ -497,7 +497,7 @@ def settings(package: Package, knobs: Mapping[str, int]) -> dict[str, int]:
     scopes = {no_scopes_of(process.name): 0 for process in package.csp.processes}
     for knob, value in knobs.items():
         if type(value) is not int or not least_of(knob) <= value <= MOST:
-            raise ArgumentRefused(f"resource {knob}"[:120], f"{value} is no size, expected 1 to {MOST}")
+            raise ArgumentRefused(f"resource {knob}"[:120], f"{shown(value)} is no size, expected 1 to {MOST}")
         if knob not in stated and knob not in scopes:
             raise ArgumentRefused(f"resource {knob}"[:120], f"expected {', '.join(stated)}")
     return {**stated, **scopes, **knobs}
