@@ -195,7 +195,8 @@ def _cases(report: Report) -> str:
     lines = report.observed
     rows = wording.verdict_counts(report)
     dispositions = Counter(line["disposition"] for line in lines)
-    rows += [(f"of these {key.replace('_', ' ')}", str(dispositions[key])) for key in dispositions if key != "none"]
+    excused = [name for name in dispositions if name not in ("none", "other_reading")]
+    rows += [(f"of these {name.replace('_', ' ')}", str(dispositions[name])) for name in excused]
     counts = table(("verdict", "cases"), [*rows, ("all", wording.count(len(lines)))])
     reasons = "\n".join(f"- not judged: {text(reason)}" for reason in wording.not_judged(report))
     return "\n\n".join(["## Cases", counts, *([reasons] if reasons else [])])

@@ -285,9 +285,10 @@ def mended(cause: Cause, registry: Registry) -> list[str]:
 
 
 def verdict_counts(report: Report) -> list[tuple[str, str]]:
-    """Return each verdict that some case has, with the number of its cases."""
-    counts = Counter(line["verdict"] for line in report.observed)
-    return [(verdict.replace("_", " "), count(counts[verdict])) for verdict in VERDICTS if counts[verdict]]
+    """Return each verdict that some case has, with the number of its cases; cases of another reading count apart."""
+    reading = "other_reading"
+    counts = Counter(reading if line["disposition"] == reading else line["verdict"] for line in report.observed)
+    return [(name.replace("_", " "), count(counts[name])) for name in (*VERDICTS, reading) if counts[name]]
 
 
 @lru_cache(maxsize=1)  # all renderings of a report ask for them
