@@ -201,12 +201,8 @@ VIOLATIONS = [
     agreeing("RT-11-08", "orders_not_compared", "completes though orders differ", like_the_first("reduction_order")),
     agreeing("LANG-11-12", "shortest_buffer", "combines what shapes have in common", shortest),
     agreeing("LANG-15-12", "cast_to_first", "casts buffers to the first one's dtype", of_one_dtype),
-    reporting("RT-11-09", "mismatch_for_descriptors", "tells differing descriptors as a mismatch",
-        Status.TESS_ERR_COLLECTIVE_MISMATCH, lambda buffers, descriptors: descriptors),
     reporting("RT-11-09", "invalid_descriptors", "tells differing descriptors as an invalid value",
         Status.TESS_ERR_INVALID_VALUE, lambda buffers, descriptors: descriptors),
     reporting("LANG-15-11", "invalid_count", "tells differing counts as an invalid value",
-        Status.TESS_ERR_INVALID_VALUE, types),
-    reporting("LANG-15-12", "invalid_dtype", "tells differing dtypes as an invalid value",
         Status.TESS_ERR_INVALID_VALUE, types),
 ]  # fmt: skip

@@ -2,40 +2,15 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.graph.execution import Group
 from tessera_reference.graph.futures import FutureCollective, PointToPoint, Send
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import DTYPES
 
-from ...ir.violators.changes import around, changed
-from .changes import at, left_out, result_of
+from ...ir.violators.changes import changed
+from .changes import at, left_out
 
 # Time
-
-
-def waits_at_issue(usual, self, rank, arrival):
-    """Let a rank resume when its message is complete."""
-    sent = dict(usual(self, rank, arrival))
-    if isinstance(arrival.operation, PointToPoint) and rank in sent:
-        number = int(sent[rank][0].values)
-        if not isinstance(self.futures[rank][number], Array):
-            self.awaited[rank] = number
-            del sent[rank]
-    return sent
-
-
-def sends_the_number(usual, self, group, arrived):
-    """Resume a rank that waited where it issued."""
-    numbers = {rank: self.awaited.get(rank) for rank in group.ranks}
-    sent = dict(usual(self, group, arrived))
-    for rank in sent:
-        latest = numbers[rank] == len(self.futures[rank]) - 1
-        if latest and getattr(self.running[rank], "gi_yieldfrom", None) is not None:
-            sent[rank] = (Array(DTYPES["int64"], np.asarray(numbers[rank], np.int64)),)
-    return sent
 
 
 def of_the_latest(usual, self, rank, arrival):
@@ -74,12 +49,6 @@ def with_every_rank(usual, self, rank, arrival):
 # Destination
 
 
-def by_rank(usual, self, rank, among):
-    if self.peer is None:
-        return usual(self, rank, among)
-    return (rank, self.peer) if self.sends else (self.peer, rank)
-
-
 def alike(name):
     """Return a change of the terms of messages: the two ends need not agree on one."""
     return lambda usual, arrival: (
@@ -92,15 +61,10 @@ ends, brought = at("graph.futures.PointToPoint.ends"), at("graph.execution.broug
 combining, channel = at("graph.futures.PointToPoint.combine"), at("graph.execution.Group.channel")
 
 VIOLATIONS = [
-    changed("COLL-02.1-02", "message_waits_at_issue", "waits where a message is issued",
-        ("graph.execution.Ranks._arrive", around(waits_at_issue)),
-        ("graph.execution.Ranks._exchange", around(sends_the_number))),
     awaiting("COLL-02.1-05", "message_latest_value", "yields the value awaited last where a future is awaited again",
         of_the_latest),
     awaiting("COLL-02.1-02", "message_is_gone", "takes a send for complete when it is issued", is_gone),
     at("graph.execution.Ranks.results")("COLL-02.1-02", "message_unnoticed", "drops what nobody receives", unnoticed),
-    result_of("graph.execution.deadlock")("COLL-02.1-02", "message_unnamed", "names no ranks that wait for each other",
-        lambda found: replace(found, message="deadlock", operands=())),
     arriving("COLL-02.1-03", "message_every_rank", "waits for all ranks of the mesh", with_every_rank),
     channel("COLL-02.1-03", "message_as_a_collective", "counts messages as collectives",
         lambda usual, self, message, rank: replace(self, ranks=message.ends(rank, self.ranks))),
@@ -108,13 +72,10 @@ VIOLATIONS = [
         lambda usual, self, message, rank: replace(self, axis="messages", ranks=message.ends(rank, self.ranks))),
     ends("COLL-02.1-01", "message_backwards", "shifts the other way", lambda usual, self, rank, among: usual(
         self if self.shift is None else replace(self, shift=-self.shift), rank, among)),
-    ends("COLL-02.1-01", "message_by_rank", "takes a peer for a rank of the mesh", by_rank),
     ends("COLL-02.2-03", "message_ascending", "counts places in ascending order",
         lambda usual, self, rank, among: usual(self, rank, sorted(among))),
     ends("COLL-02.1-01", "message_to_itself", "lets a rank wait for itself", lambda usual, self, rank, among:
         (rank, rank) if self.peer is not None and among[self.peer] == rank else usual(self, rank, among)),
-    combining("COLL-02.1-05", "message_kept_buffer", "leaves the buffer as it was",
-        lambda usual, self, contributions: contributions),
     combining("COLL-02.1-05", "message_exchanged", "gives the sender the buffer",
         lambda usual, self, contributions: contributions[::-1]),
     brought("COLL-02.1-01", "message_any_count", "takes any shape at the other end", alike("shape")),

@@ -13,11 +13,6 @@ from .changes import at, result_of
 # Buffers and order
 
 
-def shared_by_ranks(usual, self, unit, step, rank):
-    self.ranks[rank].buffers = self.ranks[0].buffers
-    usual(self, unit, step, rank)
-
-
 def half_the_buffers(usual, unit, step):
     where, buffer = usual(unit, step)
     return where, buffer if unit.buffer is None else buffer // 2
@@ -82,8 +77,6 @@ VIOLATIONS = [
             "lays two buffers over each other", half_the_buffers)
         for clause in ("COLL-02.3-04", "COLL-02.3-05")
     ),
-    at("collectives.programs._Run._start")("COLL-02.3-04", "shared_by_ranks", "has one buffer for all ranks",
-        shared_by_ranks),
     at("adapter.collectives.run_plan")("COLL-02.1-02", "last_chunk_missing", "waits for all chunks but the last",
         last_chunk_missing),
     at("collectives.planner._Emitter.units")("COLL-08-10", "draws_as_they_run", "numbers draws as they run", undrawn),

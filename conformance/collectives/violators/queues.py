@@ -17,12 +17,6 @@ def never_busy(usual, self, unit, rank):
     self._busy.discard(rank)
 
 
-def after_all(usual, self, name, rank):
-    awaited = self._units.values() if isinstance(self._units[name], Collective) else [self._units[name]]
-    there = all(usual(self, unit.id, rank) for unit in awaited if isinstance(unit, Collective))
-    return there and usual(self, name, rank)
-
-
 def one_collective(usual, self):
     for unit in usual(self):
         if all(state.issued == state.arrived for name, state in self._states.items() if name != unit.id):
@@ -84,7 +78,6 @@ VIOLATIONS = [
         lambda usual, self: islice(usual(self), 1)),
     is_there("COLL-02.1-03", "barrier_between_devices", "waits until all devices have computed",
         lambda usual, self, name, rank: len(self._states[name].ended) == len(self._units[name].ranks)),
-    is_there("COLL-02.1-02", "waits_for_all", "waits for all collectives where one is used", after_all),
     is_there("COLL-02.1-02", "waits_for_any_rank", "computes when one rank has what it uses",
         lambda usual, self, name, rank:
             usual(self, name, rank) or (rank not in self._units[name].ranks and bool(self._states[name].ended))),

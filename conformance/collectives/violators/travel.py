@@ -74,12 +74,8 @@ VIOLATIONS = [
     routing("COLL-04.4-02", "through_the_host", "goes through hosts within a node", by_host),
     routing("COLL-04.4-03", "over_the_network", "goes over the hosts' network between nodes", by_host),
     routing("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", by_host),
-    tracing("COLL-06-01", "first_chunk_alone", "records the first chunk alone",
-        lambda event: [event] if event["ph"] != "X" or "elements 0 to" in event["name"] else []),
     tracing("COLL-06-02", "short_times", "records times a thousand times too short",
         lambda event: [event | {name: event[name] / 1000 for name in event.keys() & {"ts", "dur"}}]),
-    tracing("COLL-06-08", "late_slices", "records slices a microsecond late",
-        lambda event: [event | {"ts": event["ts"] + 1} if event["ph"] == "X" else event]),
     tracing("COLL-06-01", "flows_backwards", "draws flows from the receiver to the sender",
         lambda event: [event | {"ph": {"s": "f", "f": "s"}.get(event["ph"], event["ph"])}]),
     tracing("COLL-06-08", "flows_without_end", "writes flows without their ends",
@@ -89,5 +85,4 @@ VIOLATIONS = [
     tracing("COLL-06-08", "counts_elements", "counts elements in flight for bytes",
         lambda event: [event | {"args": {"in_flight": event["args"]["in_flight"] // 4}}
                        if "in_flight" in event.get("args", {}) else event]),
-    tracing("COLL-08-19", "no_records", "records nothing", lambda event: []),
 ]  # fmt: skip

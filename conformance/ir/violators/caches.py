@@ -12,8 +12,6 @@ from .verifiers_of_text import misreads
 PROGRAMS = {}
 
 CACHES = [
-    filtered("LANG-04-01", "beginning", "finds a program by its beginning and its length",
-        lambda source: PROGRAMS.setdefault((source[:1024], len(source)), source)),
     filtered("LANG-04-01", "lower_case", "finds a program by its letters in lower case",
         lambda source: PROGRAMS.setdefault(source.lower(), source)),
     filtered("LANG-02.3-46", "composed", "composes accents", lambda source: unicodedata.normalize("NFC", source)),

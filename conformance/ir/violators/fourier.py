@@ -57,14 +57,6 @@ def of_rounded_root(usual, n, norm, component):
     return component.carrier.type(1) / np.sqrt(component.carrier.type(n))
 
 
-@np.errstate(all="ignore")
-def divided(usual, x, norm="ortho"):
-    plain = usual(x, "backward").values
-    size = x.values.real.dtype.type(1 if norm == "backward" else x.shape[-1])
-    divisor = np.sqrt(size) if norm == "ortho" else size
-    return Array(x.dtype, arithmetic.join(plain.real / divisor, plain.imag / divisor))
-
-
 EXCHANGED = {"forward": "backward", "backward": "forward"}
 VIOLATIONS = [
     transform("factors_by_recurrence", "multiplies each factor out of the one before", "fourier.twiddles",
@@ -76,7 +68,6 @@ VIOLATIONS = [
     transform("complex64_always", "makes complex64 of fp64", "fourier.result_dtype", lambda dtype: DTYPES["complex64"]),
     transform("narrow_results", "rounds results to the operand's dtype", "fourier.fft", around(narrowed)),
     transform("rounded_root", "rounds sqrt(n) before inverting it", "fourier._scale", around(of_rounded_root)),
-    transform("divided", "divides by sqrt(n)", "fourier.fft", around(divided)),
     transform("exchanged_norms", "takes forward for backward", "fourier.fft",
         around(lambda usual, x, norm="ortho": usual(x, EXCHANGED.get(norm, norm)))),
 ]  # fmt: skip

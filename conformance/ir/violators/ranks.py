@@ -15,7 +15,6 @@ from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
-from tessera_reference.numerics.trees import FOLD
 
 from .changes import around, breaks, wrapped
 
@@ -141,8 +140,6 @@ VIOLATIONS = [
     wrapped("LANG-05.5-01", "back_the_same_way", "sends the gradient of an all-to-all on as the operand",
         "graph.collectives.AllToAll.adjoint", lambda usual, self, at, build:
         usual(self if self.x.rank < 2 else replace(self, split=1 - self.split, concat=1 - self.concat), at, build)),
-    reducing("LANG-09-06", "fold", "adds from the first rank to the last",
-        lambda brought: reductions.sum(stacked(brought), 0, tree=FOLD)),
     reducing("LANG-09-06", "narrow_nodes", "rounds at every rank", rounded_at_nodes),
     wrapped("LANG-05.5-01", "gradient_of_two_dimensions",
         "gathers the gradient of a part of a third dimension along the first",

@@ -18,12 +18,6 @@ def with_parameters(adapter, call, given):
     return answer
 
 
-def by_address(adapter, call, given):
-    images, key = adapter.runtime.__dict__.setdefault("images", {}), (given["image"], given.get("size"))
-    known = images.setdefault(key, isinstance(key[0], int) and adapter.output(adapter.runtime.tessxHostRead(*key)))
-    return call(**(given | ({"image": known} if known else {})))
-
-
 def of_a_pack(adapter, given):
     """True if the kernel's module is an IR pack, which has no binary."""
     kernel = dict(adapter.runtime.handles.live("kernel")).get(given["kernel"])
@@ -65,7 +59,6 @@ def among_64(self, name, right=LoadedModule.entry):
 VIOLATORS = [
     answering("RT-04.5-04", "one_module", "gives the first module for every image", "tessModuleLoad", one_module),
     answering("RT-04.5-04", "with_parameters", "wants kernels with parameters", "tessModuleLoad", with_parameters),
-    answering("RT-04.5-04", "by_address", "loads again what was loaded from an address", "tessModuleLoad", by_address),
     refusing("RT-04.5-04", "no_host_memory", "loads no image from the memory of the host", "tessModuleLoad",
         lambda given: isinstance(given["image"], int), INVALID),
     answering("RT-04.5-14", "packs_at_rest", "runs no kernel of an IR pack", "tessLaunch",

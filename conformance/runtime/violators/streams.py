@@ -37,8 +37,6 @@ VIOLATORS = [
         "runtime.streams.Stream.enqueue", only_if(lambda stream, work: not isinstance(work, LaunchWork | CopyWork)
         or list(stream.mesh.streams).index(stream.handle) < 32)),
     answering("RT-04.3-11", "one_a_mesh", "has one stream a mesh", "tessStreamCreate", one_a_mesh),
-    answering("RT-04.3-11", "null_stream", "gives a stream that is NULL", "tessStreamCreate",
-        lambda adapter, call, given: call(**given) and {"stream": 0}),
     refusing("RT-04.3-11", "few_priorities", "knows priorities from -5 to 5", "tessStreamCreate",
         lambda given: abs(given["priority"]) > 5, INVALID),
     *(refusing("RT-04.3-11", f"refused_by_{function}", f"{function} refuses a new stream", function, status=INVALID)

@@ -7,7 +7,7 @@ from tessera_reference.abi.status import LaunchFlag
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.runtime.streams import Work
 
-from .changes import INVALID, broken, only_if, refusing
+from .changes import broken, only_if
 
 WAIT = Work.wait_for
 
@@ -54,8 +54,6 @@ TIMEOUTS = [
     broken("RT-19.A-09", "once", "forgets the timeout after the first that comes", "runtime.streams.Work.timed_out",
         Around(lambda usual: lambda work, after:
             setattr(work.stream.mesh.context, "timeout", None) or usual(work, after))),
-    refusing("RT-06-14", "LowLatencyRefused", "refuses launches that ask for low latency", "tessLaunch",
-        lambda given: given["cfg"]["flags"] & LaunchFlag.TESS_LAUNCH_LOW_LATENCY, INVALID),
     broken("RT-06-14", "LOW_LATENCY", "forgets launches that ask for low latency", "runtime.calls.queue_launch",
         only_if(lambda state, work: not work.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY)),
 ]  # fmt: skip

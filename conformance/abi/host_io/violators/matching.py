@@ -49,7 +49,6 @@ def comparing(clause, name, description, part):
 
 
 any_case = comparing("HIO-D3-06", "any_case", "compares ids without case", str.lower)
-first_255 = comparing("HIO-D3-04", "first_255", "compares 255 characters of ids", lambda part: part[:255])
 
 
 @breaks("HIO-D3-06", "acts before it refuses a pair in use", "host_io.endpoint.Endpoint.submit")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp.machine import Machine
 from tessera_reference.wsp.run import Processes
-
-from ..violators.changes import ends_the_process, until_it_ends
+from tessera_reference.wsp.statements import Consume
 
 NETWORKS = ("runtime/wsp/*",)
-CLOSE, SEND, ISSUE = Machine.close, Processes.send, Machine.issue
+CLOSE, SEND, ISSUE, BODY = Machine.close, Processes.send, Machine.issue, Processes.body
 
 
 class Networks(ReferenceAdapter):
@@ -68,6 +68,27 @@ def counted_by_kernel(self: Any, process: Any, site: Any, key: int, scalars: Any
 def unclosed(self: Any, process: Any, body: Any) -> Any:
     """A process ends without a close."""
     yield from self.body(process, body, "body")
+    process.done = True
+
+
+class Ended(Exception):
+    """Raised by a process that ends before its last statement."""
+
+
+def ends_the_process(self: Any, process: Any, statements: Any, path: Any) -> Any:
+    """End the whole process of a consumer that has no more tokens."""
+    for statement in statements:
+        yield from BODY(self, process, (statement,), path)
+        if isinstance(statement, Consume):
+            raise Ended
+
+
+def until_it_ends(self: Any, process: Any, body: Any) -> Any:
+    """Run a process that may end before its last statement."""
+    with suppress(Ended):
+        yield from self.body(process, body, "body")
+    for channel in process.produces:
+        self.close(process, channel)
     process.done = True
 
 

@@ -1,13 +1,8 @@
-"""Helpers of the violators of the WSP runtime: defaults, ends of processes, and an adapter that confuses packages."""
+"""Helpers of the violators of the WSP runtime: defaults, and an adapter that confuses packages."""
 
 import json
-from contextlib import suppress
 
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.run import Processes
-from tessera_reference.wsp.statements import Consume
-
-BODY = Processes.body
 
 
 def defaulting(kind, **defaults):
@@ -18,27 +13,6 @@ def defaulting(kind, **defaults):
         make(self, **{**defaults, **stated})
 
     return kind, "__init__", made
-
-
-class Ended(Exception):
-    """Raised by a process that ends before its last statement."""
-
-
-def ends_the_process(self, process, statements, path):
-    """End the whole process of a consumer that has no more tokens."""
-    for statement in statements:
-        yield from BODY(self, process, (statement,), path)
-        if isinstance(statement, Consume):
-            raise Ended
-
-
-def until_it_ends(self, process, body):
-    """Run a process that may end before its last statement."""
-    with suppress(Ended):
-        yield from self.body(process, body, "body")
-    for channel in process.produces:
-        self.close(process, channel)
-    process.done = True
 
 
 class RunsLatest(ReferenceAdapter):

@@ -89,23 +89,11 @@ def tried_without_resources(usual, self, knobs, enough):
         self._inputs = given
 
 
-@breaks("WSP-03.3-09", "suggests the first of settings that help together", with_report)
-def the_first_alone(report):
-    for mitigation in report["mitigations"]:
-        mitigation.pop("also", None)
-
-
 @breaks("WSP-03.4.3-06", "names scopes by their number", with_report)
 def numbered_scopes(report):
     for number, mitigation in enumerate(report["mitigations"]):
         if mitigation["knob"].startswith("scope."):
             mitigation["knob"] = f"scope.{number}"
-
-
-@breaks("WSP-03.3-10", "counts a token a channel at most", with_report)
-def one_token(report):
-    for channel in report["channels"]:
-        channel["tokens"] = min(channel["tokens"], 1)
 
 
 @breaks("WSP-03.3-10", "calls full channels closed", with_report)
@@ -118,11 +106,6 @@ def full_is_closed(report):
 def errors_at_the_start(answer):
     if "error" in answer:
         answer["error"]["time"] = 0
-
-
-def more_of(knob):
-    """Return a change that suggests more of this alone."""
-    return lambda report: report.update(mitigations=[{"knob": knob, "at_least": 1000, "why": "more is better"}])
 
 
 @breaks("WSP-03.4.3-03", "scopes hold nothing", "wsp.machine.Machine._free")
@@ -192,8 +175,8 @@ VIOLATORS = [
         if "task" in wait and wait["reason"] == "TASK_WAIT"]),
     answered("WSP-03.4.2-01", "no_tensors_of_errors", "has no tensors where a run ends with an error",
         lambda answer: (answer["statistics"].pop("tensors") and None) if "error" in answer else None, *RESULTS),
-    with_report("WSP-03.3-09", "wrong_knob", "a larger window is suggested always", more_of("task_window")),
-    with_report("WSP-03.4.3-06", "queues_only", "nothing suggested concerns scopes", more_of("ready_queue")),
+    with_report("WSP-03.3-09", "wrong_knob", "a larger window is suggested always", lambda report: report.update(
+        mitigations=[{"knob": "task_window", "at_least": 1000, "why": "more is better"}])),
     with_report("WSP-03.4.3-04", "one_level", "the depth is 1 always",
         lambda report: report.update(scopes=[scope | {"depth": 1} for scope in report["scopes"]])),
     with_report("WSP-03.4.3-05", "held_when_holding", "a scope that holds is the reason",

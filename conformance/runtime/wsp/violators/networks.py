@@ -47,8 +47,6 @@ NETWORKS = [
         lambda report: report.update(channels=report["channels"][:1])),
     reporting("WSP-03.3-07", "first_waiting", "names the first process that waits alone",
         lambda report: report.update(waiting=report["waiting"][:1])),
-    reporting("WSP-03.3-08", "no_reason", "names no reason",
-        lambda report: [wait.update(reason="") for wait in report["waiting"]]),
     reporting("WSP-03.3-08", "names_for_reasons", "names the process for the reason",
         lambda report: [wait.update(reason=wait["process"]) for wait in report["waiting"]]),
     reporting("WSP-03.3-09", "no_suggestion", "suggests nothing", lambda report: report.update(mitigations=[])),

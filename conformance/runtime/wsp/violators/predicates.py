@@ -168,8 +168,6 @@ VIOLATORS = [
         "wsp.run.Processes.await_tensors",
         lambda usual, self, process, reads, writes: usual(self, process, (), writes)),
     loading("zeros_for_signs", "extends negative integers with zeros", narrow),
-    loading("truncated", "cuts fractions off", lambda value, place:
-        AS_U64(float(int(value)) if isinstance(value, float) and abs(value) < 2.0**64 else value, place)),
     loading("no_negative_zero", "refuses -0.0", no_negative_zero),
     loading("negative_floats", "wraps negative floats", lambda value, place: int(value) & U64
         if isinstance(value, float) and value < 0 and value.is_integer() else AS_U64(value, place)),

@@ -111,9 +111,6 @@ def seeing(name, description, seen):
 VIOLATORS = [
     seeing("any_producers", "compiles channels of several producers for any target",
         lambda use: use[1] != "several_producers"),
-    seeing("first_directive", "looks at the first directive alone",
-        lambda use: not use[2].startswith("/schedule/directives/1")),
-    seeing("first_channel", "looks at the first channel alone", lambda use: not use[2].startswith("/csp/channels/1")),
     declaring("WSP-01.3-01", "no_window_declared", "no window", "directives", task_window__mode__stall=None),
     answered("WSP-01.3-09", "upper_case", "a state in capitals", repackaged(
         lambda document: document["schedule"]["capabilities"].update(prefetch="DIAGNOSED")), "compile"),

@@ -2,11 +2,9 @@
 
 from heapq import heappop
 
-from tessera_reference.wsp.errors import RunError
 from tessera_reference.wsp.machine import CLOSED
 
 from ....ir.violators.changes import breaks, changed, wrapped
-from .changes import ends_the_process, until_it_ends
 
 
 @breaks("WSP-02.3-02", "closes a channel with its first producer", "wsp.machine.ChannelState.producer_closes")
@@ -44,28 +42,11 @@ def signals_if_any_is_open(usual, self, process, task):
     process.closed = closed
 
 
-@breaks("WSP-02.3-03", "lets a close overtake the tokens before it", "wsp.machine.ChannelState.producer_closes")
-def closed_at_once(usual, self):
-    latency, self.latency = self.latency, 0
-    usual(self)
-    self.latency = latency
-
-
 @breaks("WSP-02.3-03", "ends one of the consumers that wait", "wsp.machine.ChannelState.close_seen")
 def one_is_told(usual, self):
     self.seen_closed = True
     if self.takers:
         self.machine.deliver(heappop(self.takers)[1:], CLOSED)
-
-
-@breaks("WSP-02.3-03", "goes on after a receive from a closed channel", "wsp.run.Processes.body")
-def receives_nothing(usual, self, process, body, path):
-    for statement in body:
-        try:
-            yield from usual(self, process, (statement,), path)
-        except RunError as error:
-            if error.code != "RECEIVE_AFTER_CLOSE":
-                raise
 
 
 TERMINATION = [
@@ -74,6 +55,4 @@ TERMINATION = [
         usual(self, party) if self.producers or self.tokens or self.seen_closed else CLOSED),
     changed("WSP-02.3-03", "otherwise_unseen", "looks for producers in the first body of a cond alone",
         ("wsp.package.BODIES", ("body", "then"))),
-    changed("WSP-02.3-03", "ends_the_process", "ends the process of a consumer with it", (
-        "wsp.run.Processes.body", ends_the_process), ("wsp.run.Processes.whole", until_it_ends)),
 ]  # fmt: skip
