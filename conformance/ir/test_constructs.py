@@ -219,6 +219,11 @@ INTERPRETED = {
         "LANG-02.3-04",
         "module m { type t = int32; func f(a: t) -> t { return a; } }",
     ),
+    "slice-down": (
+        ("AMB-LANG-155", "the step of a slice is positive"),
+        "LANG-14.2-07",
+        "module m { func f(a: tensor<4xfp32>) -> tensor<2xfp32> { return a[3:1:-1]; } }",
+    ),
     "distributed-value": (
         ("AMB-LANG-13", "expression use refused"),
         "LANG-02.3-44",

@@ -108,12 +108,12 @@ def test_a_layout_does_not_change_silently(impl, check, given, wanted):
     def sources(layout):
         matrix = spelled(layout)
         helper = func("return X;", parameters=f"X: {matrix}", result=matrix, name="helper")
-        yield program(f"let B: {matrix} = A;", parameters=parameters)
-        yield module(func("return helper(A);", parameters=parameters), helper)
-        yield returning("A", parameters, matrix)
+        yield FIRST_STATEMENT, program(f"let B: {matrix} = A;", parameters=parameters)
+        yield FIRST_STATEMENT + 3, module(helper, func("return helper(A);", parameters=parameters))
+        yield FIRST_STATEMENT, returning("A", parameters, matrix)
 
-    for legal, illegal in zip(sources(given), sources(wanted), strict=True):
-        verified_twins(impl, check, legal, illegal, ("layouts", "types"), at_line=FIRST_STATEMENT)
+    for (line, legal), (_, illegal) in zip(sources(given), sources(wanted), strict=True):
+        verified_twins(impl, check, legal, illegal, ("layouts", "types"), at_line=line)
 
 
 @clause("LANG-02.3-39")

@@ -72,15 +72,15 @@ def test_identifiers_differ_in_every_character(impl, check, length):
     """Values, parameters and funcs whose names share so many characters at the beginning are different ones."""
     begin = "n" * length
     source = module(
+        func("return p + 1;", parameters="p: int32", result="int32", name=f"{begin}e"),
+        func("return p * 100;", parameters="p: int32", result="int32", name=f"{begin}f"),
         func(
             f"let {begin}: int32 = {begin}a - {begin}b;",
-            f"let {begin}c: int32 = {begin}({begin} * 10);",
+            f"let {begin}c: int32 = {begin}e({begin} * 10);",
             f"return {begin}f({begin}c) - {begin};",
             parameters=f"{begin}a: int32, {begin}b: int32",
             result="int32",
         ),
-        func("return p + 1;", parameters="p: int32", result="int32", name=begin),
-        func("return p * 100;", parameters="p: int32", result="int32", name=f"{begin}f"),
     )
     inputs = {f"{begin}a": tensor_of("int32", 7), f"{begin}b": tensor_of("int32", 4)}
     check.bits(value_of(impl, check, source, **inputs), tensor_of("int32", 3097))

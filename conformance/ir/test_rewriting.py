@@ -139,6 +139,7 @@ def on_tensors(impl, check, expression, expected, **inputs):
 
 
 @clause("LANG-02-04", "LANG-03.2-01")
+@feature("tensor-ops")
 def test_a_transpose_of_a_transpose_is_two(impl, check):
     """Three axes in turn, then the last two: axis i of the result is axis perm[i] of the operand."""
     rows = [[[100 * i + 10 * j + k for k in range(4)] for j in range(3)] for i in range(2)]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Around, altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.graph import elementwise as casts
 from tessera_reference.graph import reductions
+from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics import reductions as arrays
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType, NumericsFailure
@@ -107,14 +110,34 @@ def _checked(exact: Callable[..., Any]) -> Around:
     return Around(change)
 
 
+def _quotient(a: Any, b: Any) -> Any:
+    """The quotient of integers without an end, truncated; a divisor of 0 is refused elsewhere."""
+    return np.vectorize(lambda x, y: int(Fraction(int(x), int(y))), otypes=[object])(a, b)
+
+
+class Strict(ReferenceAdapter):
+    """Finds an integer that its type lacks a mistake of types, as it does a literal."""
+
+    def language_execute(self, **request: Any) -> dict[str, Any]:
+        """The results, or a refusal of category types."""
+        try:
+            return super().language_execute(**request)
+        except Refusal as refusal:
+            if "an integer overflows" not in str(refusal):
+                raise
+            raise Refusal("types", "execute", "an integer overflows") from refusal
+
+
 OVERFLOW_REFUSED = altered(
     "AMB-LANG-90",
-    "refuses integers that overflow",
+    "refuses integers that overflow, as a mistake of types",
     ("ir/elementwise/*", "ir/levels/*", "ir/control-flow/*", "ir/drawn/*", "ir/precedence/*", "ir/expressions/*"),
-    ReferenceAdapter,
+    Strict,
     (casts.Add, "compute", _checked(lambda a, b: a + b)),
     (casts.Subtract, "compute", _checked(lambda a, b: a - b)),
     (casts.Multiply, "compute", _checked(lambda a, b: a * b)),
+    (casts.Divide, "compute", _checked(_quotient)),
+    (arithmetic, "negate", _checked(lambda a: -a)),
     name="overflow_refused",
 )
 

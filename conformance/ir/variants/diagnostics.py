@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import varies
+from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.language.modules import FunctionLowering
 
 REFUSING = ("ir/*", "collectives/*program*", "abi/module-images/*", "runtime/binding/*")
 INDEXING = ("ir/rejections/shape/*", "ir/indexing/*", "ir/shapes/*", "ir/statements/*", "ir/rejections/type/*")
@@ -124,3 +125,13 @@ def out_of_range(refusal: Refusal) -> bool:
     """True if an index is all that is wrong with a program."""
     errors = [diagnostic for diagnostic in refusal.outcome.diagnostics if diagnostic.severity == "error"]
     return bool(errors) and all("out of range" in error.message and "index" in error.message for error in errors)
+
+
+SILENT = altered(
+    "AMB-LANG-187",
+    "says nothing of what a kernel does not use",
+    ("ir/function-values/*", "ir/kernels/*"),
+    ReferenceAdapter,
+    (FunctionLowering, "_warn_of_unused", lambda *_: None),
+    name="silent_about_unused",
+)

@@ -50,7 +50,7 @@ class InOrder(ReferenceAdapter):
         return compiled
 
 
-@varies("AMB-LANG-97", "wants a function to be declared before its calls", *PROGRAMS)
+@varies("AMB-LANG-97", "wants a function to be declared before its calls", *PROGRAMS, "ir/layouts/*", "ir/lexical/*")
 class FunctionsFirst(InOrder):
     """Compiles in one pass."""
 
@@ -96,7 +96,7 @@ FLOORED = altered(
 
 # Indices and slices
 
-PROBLEM, PLACES = movement.index_problem, movement._places
+PROBLEM, PLACES, STRETCH_PROBLEM = movement.index_problem, movement._places, Stretch.problem
 RUNNING = (
     *(f"ir/{topic}/*" for topic in ("indexing", "kernels", "movement", "readings-of-*", "rejections", "statements")),
     *(f"ir/{topic}/*" for topic in ("control-flow", "evaluation", "fuzz", "gradients*", "constants", "purity")),
@@ -130,6 +130,11 @@ def no_stretch_problem(stretch: Stretch, extent: int | None) -> str:
     return "the step of a slice is 0" if stretch.step == 0 else ""
 
 
+def no_way_down(stretch: Stretch, extent: int | None) -> str:
+    """The error of a step that is not positive, and those of other slices."""
+    return "the step of a slice is not positive" if stretch.step < 1 else STRETCH_PROBLEM(stretch, extent)
+
+
 def clipped(stretch: Stretch, extent: int | None) -> range | None:
     """The positions that Python takes."""
     return None if extent is None else range(extent)[slice(stretch.start, stretch.stop, stretch.step)]
@@ -146,5 +151,13 @@ INDICES = [
         (Stretch, "problem", no_stretch_problem),
         (Stretch, "over", clipped),
         name="clipped_slices",
+    ),
+    altered(
+        "AMB-LANG-155",
+        "takes slices of positive steps alone",
+        RUNNING,
+        ReferenceAdapter,
+        (Stretch, "problem", no_way_down),
+        name="positive_steps",
     ),
 ]

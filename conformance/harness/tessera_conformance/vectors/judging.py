@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -108,6 +109,7 @@ INTEGER_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "add": exact.add,
     "subtract": exact.subtract,
     "multiply": exact.multiply,
+    "divide": lambda a, b: Fraction(math.trunc(a / b)) if b else None,
     "negate": exact.negate,
     "abs": abs,
 }
@@ -153,9 +155,10 @@ def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, fr
 def recognize_overflow(check: Check, observation: Any) -> None:
     """End the case as another reading if a program whose integers overflow is refused while it runs.
 
-    Raises `OtherReading`: it is, with a diagnostic of category numerics.
+    Raises `OtherReading`: it is, with a diagnostic of category numerics, or types as for a literal out of range.
     """
-    refused = isinstance(observation, Rejected) and (observation.phase, observation.code) == ("execute", "numerics")
+    codes = ("numerics", "types")
+    refused = isinstance(observation, Rejected) and observation.phase == "execute" and observation.code in codes
     check.reading("AMB-LANG-90", "integer overflow is an error", refused)
 
 
