@@ -101,6 +101,7 @@ def test_functions_are_applied_as_written(impl, check, expression, values, expec
 
 
 @clause("LANG-02-04", "LANG-03.1-05")
+@level("strict", "deterministic")
 @feature("casts")
 @pytest.mark.parametrize(("dtype", "expression", "value", "expected"), CASTS.values(), ids=CASTS)
 def test_a_cast_of_a_cast_is_two(impl, check, dtype, expression, value, expected):
@@ -118,6 +119,7 @@ def test_a_root_times_itself_is_no_inverse(impl, check):
 
 
 @clause("LANG-02-04", "LANG-02.3-68")
+@level("strict", "deterministic")
 @feature("tensor-ops")
 @pytest.mark.parametrize(
     ("left", "right"), [(nan, 1.0), (1.0, nan), (0.0, -0.0)], ids=["nan-first", "nan-last", "zeros"]
