@@ -41,10 +41,6 @@ def packed(entry):
     return entry | {"parameters": places}
 
 
-def by_type(entry):
-    return entry | {"parameters": sorted(entry["parameters"], key=lambda place: place["type"] != "ptr")}
-
-
 def of_one_product(usual, kernel, target):
     return None if kernel.name == "sum" else usual(kernel, target)
 
@@ -84,7 +80,9 @@ class Counted(ReferenceAdapter):
 
 VIOLATORS = [
     kernels("RT-02-01", "first_kernel", "holds one kernel only", lambda every: every[:1]),
-    kernels("RT-08.1-07", "pointers_told_first", "lists pointers first", lambda every: list(map(by_type, every))),
+    kernels("RT-08.1-07", "pointers_told_first", "lists pointers first", lambda every: [
+        entry | {"parameters": sorted(entry["parameters"], key=lambda place: place["type"] != "ptr")}
+        for entry in every]),
     kernels("RT-08.1-08", "offsets_without_padding", "has offsets without padding",
         lambda all_: list(map(packed, all_))),
     said("RT-08.1-02", "no_minor", "keeps the major number only",

@@ -66,13 +66,10 @@ def without(function):
 PLACE, MALLOC = "kernel_machine.block.BlockState.require_aligned", "adapter.ReferenceAdapter.runtime_tessMalloc"
 
 
-def at_odd_eight(usual, self, *, bytes, **others):
-    return {"devPtr": usual(self, bytes=bytes + 8, **others)["devPtr"] + 8}
-
-
 VIOLATORS = [
     changed("RT-09-08", "rows_of_ldmatrix_anywhere", "loads matrices from any address", (PLACE, nothing)),
-    wrapped("RT-09-08", "MemoryOfEight", "gives device memory at odd multiples of 8", MALLOC, at_odd_eight),
+    wrapped("RT-09-08", "MemoryOfEight", "gives device memory at odd multiples of 8", MALLOC,
+        lambda usual, self, *, bytes, **others: {"devPtr": usual(self, bytes=bytes + 8, **others)["devPtr"] + 8}),
     renamed("RT-10.3-02", "lower_case", "writes names in lower case", str.lower),
     table("RT-10.2-01", "result_of_copies", "has kernels with two pointers return one",
         lambda kernel: kernel | {"returns": ["ptr"] * ([p["type"] for p in kernel["parameters"]].count("ptr") > 1)}),

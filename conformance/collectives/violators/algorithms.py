@@ -12,7 +12,7 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.collectives import reduced
 from tessera_reference.numerics.trees import FOLD
 
-from ...ir.violators.changes import around, changed, nothing
+from ...ir.violators.changes import around, changed
 from .changes import at, result_of
 
 OF_ALGORITHM = {
@@ -122,8 +122,6 @@ VIOLATIONS = [
         hierarchical(lambda usual, ranks, node: usual["tree" if node > 1 else "hierarchical"](ranks, node))),
     changed("COLL-04.4-04", "refuses_hierarchical", "does not know hierarchical", ("collectives.schedules.ALGORITHMS",
         Around(lambda usual: {name: make for name, make in usual.items() if name != "hierarchical"}))),
-    changed("LANG-09-04", "shapes_may_differ", "lets ranks bring other shapes",
-        ("collectives.operations._require_fit", nothing)),
     at("collectives.operations._require_fit")("LANG-09-04", "four_ranks_fit", "looks at the buffers of four ranks",
         lambda usual, operation, used, inputs, root:
         usual(operation, used, [*inputs[:4], *inputs[:1] * len(inputs[4:])], root)),

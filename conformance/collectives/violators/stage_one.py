@@ -89,10 +89,6 @@ def combined_over(trees):
 DECLARED = combined_over(lambda used, per_node, partials: operations.orders(used.name, used.ranks, per_node, partials))
 
 
-def folded_warps(used, per_node, partials):
-    return [staged(tree, used.ranks, partials, FOLD) for tree in operations.orders(used.name, used.ranks, per_node)]
-
-
 def rounded(usual, operation, buffers, *, partials=None, **given):
     result = usual(operation, buffers, partials=partials, **given)
     if partials is None or given["op"] != "sum":
@@ -125,7 +121,9 @@ VIOLATIONS = [
     of_stage_one("over_all", "has no stages",
         declaring(lambda tree, ranks, partials: PAIRWISE.over(ranks * prod(partials))), DECLARED),
     of_stage_one("one_stage", "has no level of blocks", declaring(one_stage), DECLARED),
-    of_stage_one("another_order", "folds warps where pairs are declared", combined_over(folded_warps)),
+    of_stage_one("another_order", "folds warps where pairs are declared", combined_over(
+        lambda used, per_node, partials:
+            [staged(tree, used.ranks, partials, FOLD) for tree in operations.orders(used.name, used.ranks, per_node)])),
     of_stage_one("rounded", "rounds between stages", ("adapter.collectives.run", around(rounded))),
     of_stage_one("sent", "sends partial values", ("adapter.collectives.run", around(of_each_value))),
     of_stage_one("mean", "divides a mean by the number of devices",

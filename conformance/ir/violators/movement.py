@@ -25,10 +25,6 @@ def spread_behind(usual, x, shape):
     return usual(Array(x.dtype, x.values.reshape(padded)) if fits else x, shape)
 
 
-def first_of_new_rows(usual, x, shape):
-    return usual(Array(x.dtype, x.values[:, :1]) if x.rank == 2 and len(shape) == 4 and x.shape[0] == 1 else x, shape)
-
-
 def inversely(self, x, env):
     inverse = tuple(list(self.perm).index(axis) for axis in range(len(self.perm)))
     shape = [x.shape[axis] for axis in self.perm]
@@ -113,7 +109,9 @@ VIOLATIONS = [
     moves("axes_behind", "broadcast", "broadcast", "broadcasts to axes behind", spread_behind, BROADCASTING),
     moves("tiled_broadcast", "broadcast", "broadcast", "broadcasts by tiling", lambda usual, x, shape:
         Array(x.dtype, np.resize(x.values, tuple(shape)) if x.values.size else usual(x, shape).values), BROADCASTING),
-    moves("first_of_new_rows", "broadcast", "broadcast", "repeats one element of a row in four axes", first_of_new_rows,
+    moves("first_of_new_rows", "broadcast", "broadcast", "repeats one element of a row in four axes",
+        lambda usual, x, shape:
+            usual(Array(x.dtype, x.values[:, :1]) if x.rank == 2 and len(shape) == 4 and x.shape[0] == 1 else x, shape),
         BROADCASTING),
     changed(PLACES, "inverse_permutation", "permutes axes the other way round",
         ("graph.movement.Transpose.execute", inversely), only=["transpose"]),

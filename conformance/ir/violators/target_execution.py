@@ -133,11 +133,6 @@ def floored(usual, self, block, x, y):
     return Array(found.dtype, (found.values - down).astype(found.values.dtype))
 
 
-@breaks("LANG-08-01", "takes or for exclusive or", "target_ir.operations.llvm.Xor.run")
-def or_for_xor(usual, self, block, a, b):
-    return llvm.Or.run(self, block, a, Array(b.dtype, b.values & ~a.values))
-
-
 @breaks("LANG-08-01", "compares narrow integers without their signs", "target_ir.operations.llvm.Comparison.run")
 def without_signs(usual, self, block, a, b):
     if self.a.dtype.kind == "int" and self.a.dtype.bits < 32:
@@ -208,4 +203,6 @@ VIOLATIONS = [
         if self.predicate == "une" else usual(self, block, a, b)),
     instead("LANG-08-01", "each_once", "shuffles a vector by masks of different positions alone",
         "target_ir.operations.memory.ShuffleVector.run", each_once),
+    wrapped("LANG-08-01", "or_for_xor", "takes or for exclusive or", "target_ir.operations.llvm.Xor.run",
+        lambda usual, self, block, a, b: llvm.Or.run(self, block, a, Array(b.dtype, b.values & ~a.values))),
 ]  # fmt: skip

@@ -45,10 +45,6 @@ VIOLATORS = [
     answering("RT-04.1-20", "leaks", "keeps the memory of a context that ends", "tessShutdown", leaking),
     answering("RT-04.1-20", "unfinished", "leaves queued work undone when a context ends", "tessShutdown",
         without_waiting),
-    answering("RT-04.1-20", "first_mesh_alone", "lets the work of the first mesh alone finish", "tessShutdown",
-        lambda adapter, call, given: any(map(adapter.runtime.handles.end, [
-            mesh.handle for _, mesh in adapter.runtime.handles.live("mesh")
-            if mesh.context.handle == given["context"]][1:])) or call(**given)),
     answering("RT-19.A-03", "without_a_place", "is initialized by a tessInit that is refused", "tessInit",
         lambda adapter, call, given: call(**(given | {"null": ()})) and call(**given) if given.get("null") else call()),
     answering("RT-04.1-21", "negative_patch", "has a negative patch number", "tessGetVersion",

@@ -38,10 +38,6 @@ def uneven_as_fold(usual):
     return reduced
 
 
-def in_steps(self, terms):
-    return reduce(lambda total, term: SUM(self, [total, term]), terms[1:], SUM(self, terms[:1]))
-
-
 VIOLATORS = [
     evaluating("RT-04.7-02", "uncompensated", "adds pairwise where Kahan's sum is selected",
         lambda operation, inputs, given: {name: value for name, value in given.items() if name != "order"}),
@@ -55,7 +51,8 @@ VIOLATORS = [
     changed("RT-11-02", "uneven_as_fold", "folds over a number of ranks that is no power of two",
         ("runtime.collectives.reduced", Around(uneven_as_fold))),
     changed("RT-11-02", "in_steps", "rounds within a node of three or more terms",
-        ("numerics.node_arithmetic.NodeArithmetic._sum", in_steps)),
+        ("numerics.node_arithmetic.NodeArithmetic._sum",
+        lambda self, terms: reduce(lambda total, term: SUM(self, [total, term]), terms[1:], SUM(self, terms[:1])))),
     changed("RT-11-02", "order_dropped", "launches in its own order, whatever the descriptor fixes",
         ("runtime.calls.require_order", lambda *of: None)),
 ]  # fmt: skip

@@ -13,11 +13,6 @@ def among_few(self, size, function, right=AddressRange.place):
     return live[-1].address if len(live) >= 500 else right(self, size, function)
 
 
-def tired(adapter, given):
-    """True at the eleventh call."""
-    return next(adapter.runtime.__dict__.setdefault("freed", count())) >= 10
-
-
 def all_host_memory(adapter, call, given):
     for allocation in adapter.runtime.machine.memory.live():
         if allocation.space == "host" and allocation.pinned:
@@ -41,7 +36,7 @@ MEMORY = [
     answering("RT-04.4-16", "with_a_mesh", "allocates host memory only where there is a mesh", "tessHostAlloc",
         unless(lambda adapter, given: not adapter.runtime.handles.live("mesh"), "TESS_ERR_NOT_INITIALIZED")),
     answering("RT-04.4-17", "TiredOfFreeing", "frees host memory ten times and then no more", "tessHostFree",
-        unless(tired)),
+        unless(lambda adapter, given: next(adapter.runtime.__dict__.setdefault("freed", count())) >= 10)),
     answering("RT-04.4-17", "all", "frees the other host memory too", "tessHostFree", afterwards(all_host_memory)),
     broken("RT-19.A-02", "room_on_the_first", "asks the first device of a mesh for room",
         "mesh.memory.Capacity.require_on_devices",

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from tessera_reference.host_io.frames import ELEMENTS
 
-from ....ir.violators.changes import breaks
+from ....ir.violators.changes import breaks, wrapped
 from .accepted import patterns, scalars
 from .message_changes import read_as, requiring
 
@@ -45,16 +45,6 @@ def saturated(clause, kind):
 def no_pattern_is_zero(message):
     if message.get("msg_type") == "MemoryWrite" and message.get("pattern") is None:
         message["pattern"] = {"pattern_kind": "zero"}
-
-
-@breaks("HIO-D5-30", "finds buffers by the request id alone", "host_io.endpoint.Endpoint._buffer")
-def by_request_id(usual, self, pair, nbytes):
-    return usual(self, next((ids for ids in self._buffers if ids[1] == pair[1]), pair), nbytes)
-
-
-@breaks("HIO-D5-30", "fills short buffers up", "host_io.endpoint.Endpoint._buffer")
-def filled_up(usual, self, pair, nbytes):
-    return self._buffers[pair].ljust(nbytes, b"\0") if pair in self._buffers else usual(self, pair, nbytes)
 
 
 @breaks("HIO-D5-14", "takes 256 for a byte", read_as)
@@ -138,4 +128,10 @@ VIOLATORS = [
         for name, other, value in ((f"{dtype}_one_more", -least, least), (f"{dtype}_one_less", least - 1, -least - 1))),
     integers("HIO-D7-38", "i32_cut", "cuts the fraction of an i32 off", "i32", int),
     integers("HIO-D7-39", "i64_cut", "cuts the fraction of an i64 off", "i64", int),
+    wrapped("HIO-D5-30", "by_request_id", "finds buffers by the request id alone", "host_io.endpoint.Endpoint._buffer",
+        lambda usual, self, pair, nbytes:
+            usual(self, next((ids for ids in self._buffers if ids[1] == pair[1]), pair), nbytes)),
+    wrapped("HIO-D5-30", "filled_up", "fills short buffers up", "host_io.endpoint.Endpoint._buffer",
+        lambda usual, self, pair, nbytes:
+            self._buffers[pair].ljust(nbytes, b"\0") if pair in self._buffers else usual(self, pair, nbytes)),
 ]  # fmt: skip

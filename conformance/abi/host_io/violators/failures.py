@@ -150,11 +150,6 @@ def part_before_refused(usual, machine, request):
         raise
 
 
-@breaks("HIO-D7-13", "takes what overwrites an image for a part of it", "host_io.machine.SparseMemory._mark")
-def kept_images(usual, self, pa, nbytes):
-    self._written.add(pa, pa + nbytes)
-
-
 VIOLATORS = [
     *(planted(clause) for clause in ("HIO-D7-14", "HIO-D7-15", "HIO-D7-33")),
     wrapped("HIO-D7-44", "collect_all_stops", "collect_all stops at a failure", LAUNCH,
@@ -178,4 +173,6 @@ VIOLATORS = [
         "host_io.launches._kernel", lambda usual, image, name: usual(image, KERNELS.setdefault(image, name))),
     wrapped("HIO-D7-46", "first_extents", "runs a kernel with its first extents", "host_io.launches._executable",
         lambda usual, fatbin, name, extents: usual(fatbin, name, EXTENTS.setdefault(fatbin.ir_hash.hex(), extents))),
+    wrapped("HIO-D7-13", "kept_images", "takes what overwrites an image for a part of it",
+        "host_io.machine.SparseMemory._mark", lambda usual, self, pa, nbytes: self._written.add(pa, pa + nbytes)),
 ]  # fmt: skip

@@ -21,10 +21,6 @@ def as_text(value, member):
     return value | {member: str(value[member])} if value.get(member) is not None else value
 
 
-def spaced(value, member):
-    return value if value.get(member) else value | {member: " "}
-
-
 @breaks("HIO-D3-02", "answers what it cannot read", READ_FRAME)
 def unreadable_frames(usual, frame):
     try:
@@ -54,7 +50,8 @@ READING = [
         for name, description, rest, change in (
             ("default", "has a default for", "", defaulted),
             ("text_of", "makes", " a text", as_text),
-            ("empty", "takes a space for what is empty as", "", spaced),
+            ("empty", "takes a space for what is empty as", "",
+                lambda value, member: value if value.get(member) else value | {member: " "}),
         )),
     *(reading_ids(clause, f"default_{member}_in_{kind}", f"has a default for {member}", member, defaulted)
         for clause, member, kind in (

@@ -15,11 +15,6 @@ def all_at_once(usual, *given):
     return None if (reason := usual(*given)) == "TASK_RING_FULL" else reason
 
 
-@breaks("WSP-07.1-07", "tasks signal two channels at most", "wsp.machine.Machine.issue")
-def two_signals(usual, self, process, site, *given):
-    return usual(self, process, replace(site, signals=site.signals[:2]), *given)
-
-
 def on_simulator(clause, name, description, change):
     def run(usual, self, **arguments):
         answer = usual(self, **arguments)
@@ -93,4 +88,7 @@ VIOLATORS = [
         lambda document: document["stream_graph"]["edges"].pop()),
     other_graph("WSP-06.4-04", "as_text", "the stream graph is a text",
         lambda document: document.update(stream_graph=str(document["stream_graph"]))),
+    wrapped("WSP-07.1-07", "two_signals", "tasks signal two channels at most", "wsp.machine.Machine.issue",
+        lambda usual, self, process, site, *given:
+            usual(self, process, replace(site, signals=site.signals[:2]), *given)),
 ]  # fmt: skip

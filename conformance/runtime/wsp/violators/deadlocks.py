@@ -2,7 +2,7 @@
 
 from tessera_reference.wsp.statements import Scope, Wait
 
-from ....ir.violators.changes import breaks
+from ....ir.violators.changes import breaks, wrapped
 from .answers import RESULTS, answered, with_report
 
 
@@ -127,11 +127,6 @@ def frees_64_bytes(usual, self, process):
     usual(self, process)
 
 
-@breaks("WSP-03.4.3-07", "ends of scopes free nothing", "wsp.run.Processes.end_scope")
-def held_for_good(usual, self, process):
-    process.scopes.pop()
-
-
 @breaks("WSP-03.4.3-02", "the end of a scope frees what outer ones hold", "wsp.run.Processes.end_scope")
 def with_outer(usual, self, process):
     usual(self, process)
@@ -181,4 +176,6 @@ VIOLATORS = [
         lambda report: report.update(scopes=[scope | {"depth": 1} for scope in report["scopes"]])),
     with_report("WSP-03.4.3-05", "held_when_holding", "a scope that holds is the reason",
         lambda report: report.update(held_by_scopes=any(scope["held"] for scope in report["scopes"]))),
+    wrapped("WSP-03.4.3-07", "held_for_good", "ends of scopes free nothing", "wsp.run.Processes.end_scope",
+        lambda usual, self, process: process.scopes.pop()),
 ]  # fmt: skip

@@ -139,11 +139,6 @@ def unread(clause, name, description, path, value):
     return wrapped(clause, name, description, "wsp.package._package", read)
 
 
-@breaks("WSP-07.1-09", "any phase is loaded", "wsp.package._check_target")
-def either_phase(usual, package):
-    usual(replace(package, phase=target(package.target).phase) if package.target in NAMES else package)
-
-
 BUILT = {}
 
 
@@ -246,4 +241,7 @@ VIOLATORS = [
     changed("WSP-07.2-16", "built_kernels", "runs the kernels that were compiled, not those of the package",
         ("adapter.ReferenceAdapter.wsp_compile", around(built)),
         ("adapter.ReferenceAdapter.wsp_run", around(runs_what_was_built))),
+    wrapped("WSP-07.1-09", "either_phase", "any phase is loaded", "wsp.package._check_target",
+        lambda usual, package:
+            usual(replace(package, phase=target(package.target).phase) if package.target in NAMES else package)),
 ]  # fmt: skip

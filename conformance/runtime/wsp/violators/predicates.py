@@ -122,11 +122,6 @@ def deciding(clause, name, description, other):
     return wrapped(clause, name, description, "wsp.run.Processes.body", decide)
 
 
-@breaks("WSP-04.2-07", "places by the first key of a statement", "wsp.machine.Machine.issue")
-def first_key(usual, self, process, site, key, scalars):
-    return usual(self, process, site, at_first_here(self, site, lambda: key), scalars)
-
-
 @violates("WSP-04.2-04", "keeps the tensors of the first run of a package")
 class FirstData(ReferenceAdapter):
     def __init__(self):
@@ -181,4 +176,7 @@ VIOLATORS = [
         lambda self, when: Operation("and", (when, Leaf("constant", 0xFFFFFFFF)))),
     wrapped("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value", "wsp.statements.read_expression",
         tensors_too),
+    wrapped("WSP-04.2-07", "first_key", "places by the first key of a statement", "wsp.machine.Machine.issue",
+        lambda usual, self, process, site, key, scalars:
+            usual(self, process, site, at_first_here(self, site, lambda: key), scalars)),
 ]  # fmt: skip

@@ -39,11 +39,6 @@ def host_executes(usual, self, process, site, key, scalars):
         self.assignments.append(0)
 
 
-@breaks("WSP-03.4.1-01", "a task for which there is no room is dropped", ISSUE)
-def tasks_dropped(usual, *given):
-    usual(*given)
-
-
 @breaks("WSP-03.4-04", "a task depends on reads before the last write, too", "wsp.machine.TensorMap.add")
 def readers_kept(usual, self, task):
     before = self.readers[:]
@@ -168,4 +163,6 @@ VIOLATORS = [
     with_statistics("WSP-03.4.2-01", "no_stalls", "says nothing of stalls", lambda found: found.pop("stalls") and None),
     with_statistics("WSP-03.4.2-06", "processes_only", "says nothing of tasks that stall", lambda found: found.update(
         current_stalls=[stall for stall in found["current_stalls"] if "process" in stall])),
+    wrapped("WSP-03.4.1-01", "tasks_dropped", "a task for which there is no room is dropped", ISSUE,
+        lambda usual, *given: usual(*given) and None),
 ]  # fmt: skip

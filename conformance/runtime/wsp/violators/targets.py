@@ -56,11 +56,6 @@ def no_window(usual, self, amounts, worker):
     return usual(self, amounts, worker)
 
 
-@breaks("WSP-01.3-02", "policies have no effect", "wsp.machine.Machine.place")
-def no_policy(usual, self, number, key):
-    return 0
-
-
 def directives_of(given):
     """Return the further directives of a program."""
     return given["program"].get("schedule", {}).get("directives", [])
@@ -129,4 +124,6 @@ VIOLATORS = [
     asked("WSP-01.3-08", "diagnosed_changes", "a diagnosed directive changes the policy",
         rescheduled("prefetch", policy={"id": "affinity", "parameters": {"workers": 3}}), "compile"),
     answered("WSP-01.3-03", "last_kept", "of equal directives one is kept", repackaged(last_value), "compile"),
+    wrapped("WSP-01.3-02", "no_policy", "policies have no effect", "wsp.machine.Machine.place",
+        lambda usual, self, number, key: 0),
 ]  # fmt: skip
