@@ -109,3 +109,14 @@ def test_an_empty_batch_leaves_no_number_in_the_running_statistics() -> None:
     empty, one = (Tensor("fp32", shape, np.ones(shape, np.float32).tobytes()) for shape in ((0, 1), (1,)))
     _, *running = compositions.batch_norm(empty, one, one, one, one)
     assert list(map(values_of, running)) == [[NAN], [NAN]]
+
+
+@pytest.mark.parametrize(
+    ("program", "inputs", "factor"),
+    [("multiply_add", 4, ""), ("add_to_product", 3, "2"), ("attention", 2, "2"), ("scale", 1, "")],
+)
+def test_a_program_refuses_other_operands_than_its_own(program: str, inputs: int, factor: str) -> None:
+    """A source of vectors with such operands is wrong, and must not be confirmed."""
+    one = Tensor("fp32", (1, 1), np.ones(1, np.float32).tobytes())
+    with pytest.raises(TypeError, match=f"^{program} takes the operands"):
+        oracle.FUNCTIONS[f"oracle.{program}"](*[one] * inputs, factor=factor)

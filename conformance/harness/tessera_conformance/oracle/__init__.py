@@ -43,12 +43,20 @@ def functions_of(module: ModuleType) -> dict[str, Callable[..., Any]]:
 
 
 def _of_program(name: str, *inputs: Tensor, factor: str = "") -> Tensor:
-    """Return the result of a program, every operation of which is a function of the oracle."""
+    """Return the result of a program, every operation of which is a function of the oracle.
+
+    Raises `TypeError`: the program takes other operands.
+    """
+    steps = compositions.PROGRAMS[name]
+    operands = {operand for step in steps for operand in step.operands} - {step.name for step in steps}
+    if operands != {*range(len(inputs)), *([compositions.LITERAL] if factor else [])}:
+        taken = ", ".join(sorted(map(str, operands)))
+        raise TypeError(f"{name} takes the operands {taken}; found {len(inputs)} inputs and the factor {factor!r}")
 
     def computed(step: compositions.Step, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         return [FUNCTIONS[f"oracle.{step.operation}"](*operands, **step.attributes)]
 
-    return compositions.run_program(compositions.PROGRAMS[name], inputs, factor, computed)[0]
+    return compositions.run_program(steps, inputs, factor, computed)[0]
 
 
 PROGRAMS: Mapping[str, Callable[..., Any]] = {name: partial(_of_program, name) for name in compositions.PROGRAMS}
