@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -91,6 +92,18 @@ def wrapped(
 ) -> Violation:
     """Return a violation that calls `change` with what it replaces, and then with the arguments."""
     return instead(clause, name, description, places, around(change), make=make)
+
+
+def finding(
+    clause: str, name: str, description: str, place: str, attribute: str, change: Callable[[Any], Any]
+) -> Violation:
+    """Return a violation of a method that finds `change(self)` in an attribute of `self` while it runs."""
+
+    def method(usual: Callable[..., Any], self: Any, *arguments: Any, **named: Any) -> Any:
+        with mock.patch.object(self, attribute, change(self)):
+            return usual(self, *arguments, **named)
+
+    return wrapped(clause, name, description, place, method)
 
 
 def breaks(clause: str, description: str, how: Any, *rest: Any, make: Any = make) -> Callable[[Any], Violation]:

@@ -5,7 +5,7 @@ import numpy as np
 from tessera_reference.kernel_machine.storage import SharedStorage, Uninitialised
 from tessera_reference.numerics.array import Array
 
-from .changes import breaks, instead, wrapped
+from .changes import breaks, finding, instead, wrapped
 
 MEMREF, SHARED, SPACES = "LANG-07.1-02", "LANG-07.2-01", "LANG-08.3-01"
 OFFSETS = "kernel_machine.block.BlockState.offsets"
@@ -28,15 +28,6 @@ def by_the_whole(usual, self, memory, indices):
         total += index.values.astype(np.int64) * stride
     self.require_within(memory, total)
     return np.clip(total, 0, memory.size - 1)
-
-
-@breaks(SPACES, "checks accesses of lanes that are not active", OFFSETS)
-def inactive_too(usual, self, memory, indices):
-    before, self.active = self.active, self.every_lane
-    try:
-        return usual(self, memory, indices)
-    finally:
-        self.active = before
 
 
 @breaks(SPACES, "reads what nothing has written", "kernel_machine.storage.Storage._refuse_read")
@@ -85,4 +76,6 @@ MEMORY = [
         "kernel_machine.storage.GlobalStorage.require_written", kept),
     instead(SHARED, "kept_for_the_next", "keeps shared memory from block to block",
         "kernel_machine.storage.SharedStorage.clear", kept),
+    finding(SPACES, "inactive_too", "checks accesses of lanes that are not active", OFFSETS,
+        "active", lambda self: self.every_lane),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from tessera_reference.wsp.machine import CLOSED, Machine
 from tessera_reference.wsp.package import Channel
 from tessera_reference.wsp.statements import Leaf
 
-from ....ir.violators.changes import around, breaks, changed, wrapped
+from ....ir.violators.changes import around, breaks, changed, finding, wrapped
 from .changes import RunsLatest, defaulting
 
 END_WAIT = Machine.end_wait
@@ -23,16 +23,6 @@ def made(**other):
         usual(self, index, given["capacity"], given["latency"], producers, *rest)
 
     return "wsp.machine.ChannelState.__init__", around(make)
-
-
-@breaks("WSP-02.2-10", "has room for another token when one has become visible", "wsp.machine.ChannelState.send")
-def visible_is_gone(usual, self, party, value):
-    capacity, now = self.capacity, self.machine.now
-    self.capacity += sum(due <= now for due, _ in self.tokens) if self.latency and capacity else 0
-    try:
-        return usual(self, party, value)
-    finally:
-        self.capacity = capacity
 
 
 @breaks("WSP-02.2-02", "goes on at a send, since a task issued before let another end", "wsp.machine.Machine.issue")
@@ -94,4 +84,7 @@ CHANNELS = [
     changed("WSP-02.2-10", "at_most_255", "holds 255 tokens", made(capacity=lambda many, *rest: min(many, 255))),
     changed("WSP-02.2-10", "always_one", "has a capacity of one whatever is declared",
         made(capacity=lambda *arguments: 1)),
+    finding("WSP-02.2-10", "visible_is_gone", "has room for another token when one has become visible",
+        "wsp.machine.ChannelState.send", "capacity", lambda self: self.capacity + (
+            sum(due <= self.machine.now for due, _ in self.tokens) if self.latency and self.capacity else 0)),
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from tessera_reference.wsp.statements import Scope, Wait
 
-from ....ir.violators.changes import breaks, wrapped
+from ....ir.violators.changes import breaks, finding, wrapped
 from .answers import RESULTS, answered, with_report
 
 
@@ -67,26 +67,6 @@ def too_little(report):
 @breaks("WSP-03.4.3-05", "looks at the scopes of one process", with_report)
 def held_by_the_first(report):
     report["held_by_scopes"] &= any(scope["held"] for scope in report["scopes"][:1])
-
-
-@breaks("WSP-03.3-09", "tries settings with the defaults of symbols", "wsp.run.Run._trial")
-def tried_without_symbols(usual, self, knobs, enough):
-    given = self._inputs
-    self._inputs = {name: value for name, value in given.items() if name != "symbols"}
-    try:
-        return usual(self, knobs, enough)
-    finally:
-        self._inputs = given
-
-
-@breaks("WSP-03.3-09", "tries settings with the package's own sizes", "wsp.run.Run._trial")
-def tried_without_resources(usual, self, knobs, enough):
-    given = self._inputs
-    self._inputs = given | {"resources": {}}
-    try:
-        return usual(self, knobs, enough)
-    finally:
-        self._inputs = given
 
 
 @breaks("WSP-03.4.3-06", "names scopes by their number", with_report)
@@ -178,4 +158,8 @@ VIOLATORS = [
         lambda report: report.update(held_by_scopes=any(scope["held"] for scope in report["scopes"]))),
     wrapped("WSP-03.4.3-07", "held_for_good", "ends of scopes free nothing", "wsp.run.Processes.end_scope",
         lambda usual, self, process: process.scopes.pop()),
+    finding("WSP-03.3-09", "tried_without_symbols", "tries settings with the defaults of symbols", "wsp.run.Run._trial",
+        "_inputs", lambda self: {name: value for name, value in self._inputs.items() if name != "symbols"}),
+    finding("WSP-03.3-09", "tried_without_resources", "tries settings with the package's own sizes",
+        "wsp.run.Run._trial", "_inputs", lambda self: self._inputs | {"resources": {}}),
 ]  # fmt: skip

@@ -1,17 +1,7 @@
 """Runtimes that answer `wsp.execute` alone, with losses, wrong counts or wrong reports (PTO-WSP v10, 1.2 to 3.3)."""
 
-from ....ir.violators.changes import breaks, changed, wrapped
+from ....ir.violators.changes import breaks, changed, finding, wrapped
 from .answers import answered, of_report
-
-
-@breaks("WSP-03.1-01", "lets a write follow the last read before it alone", "wsp.machine.TensorMap.dependencies")
-def last_reader(usual, self, reads, writes):
-    readers = self.readers
-    self.readers = [dict([*reader.items()][-1:]) for reader in readers]
-    try:
-        return usual(self, reads, writes)
-    finally:
-        self.readers = readers
 
 
 @breaks("WSP-01.2-05", "reports the cycles of a kernel once", answered, "execute")
@@ -64,4 +54,7 @@ NETWORKS = [
         usual(self, value, path, slots[:2] if value.get("op") == "send" else slots)),
     changed("WSP-02.4-05", "free_dependences", "starts a task before those that it depends on are complete",
         ("wsp.machine.TensorMap.dependencies", lambda self, reads, writes: {})),
+    finding("WSP-03.1-01", "last_reader", "lets a write follow the last read before it alone",
+        "wsp.machine.TensorMap.dependencies", "readers",
+        lambda self: [dict([*reader.items()][-1:]) for reader in self.readers]),
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from tessera_reference.wsp.machine import REASONS, RESOURCE_OF, TASK
 
-from ....ir.violators.changes import around, breaks, changed, wrapped
+from ....ir.violators.changes import around, breaks, changed, finding, wrapped
 from .answers import with_statistics
 
 CLAUSE_OF = {
@@ -64,15 +64,6 @@ def freed_in_ring_order(usual, self, task):
             return
         waiting.remove(waiter)
         usual(self, waiter)
-
-
-@breaks("WSP-03.4-07", "each of two processes has a window", SHORTAGE)
-def ring_of_each_process(usual, self, amounts, worker):
-    used = self.used["task_ring"]
-    self.used["task_ring"] = used // 2
-    reason = usual(self, amounts, worker)
-    self.used["task_ring"] = used
-    return reason
 
 
 @breaks("WSP-03.4-04", "takes two nodes at most", SHORTAGE)
@@ -165,4 +156,6 @@ VIOLATORS = [
         current_stalls=[stall for stall in found["current_stalls"] if "process" in stall])),
     wrapped("WSP-03.4.1-01", "tasks_dropped", "a task for which there is no room is dropped", ISSUE,
         lambda usual, *given: usual(*given) and None),
+    finding("WSP-03.4-07", "ring_of_each_process", "each of two processes has a window", SHORTAGE, "used",
+        lambda self: {**self.used, "task_ring": self.used["task_ring"] // 2}),
 ]  # fmt: skip
