@@ -233,9 +233,14 @@ INTERPRETED = {
 """Constructs that a listed alternative refuses: the alternative, the clause, and the plainest program."""
 
 
+ALSO = {"slice-down": "AMB-LANG-19, "}
+"""Other interpretations on which a construct hangs: a slice stands behind an operand, and its step has a sign."""
+
+
 def legal(name: str, interpretation: str) -> str:
-    """The title of a construct's case, which names the interpretation."""
-    return f"The plainest program of this kind is accepted: {name.replace('-', ' ')} ({interpretation})."
+    """The title of a construct's case, which names the interpretations."""
+    cited = ALSO.get(name, "") + interpretation
+    return f"The plainest program of this kind is accepted: {name.replace('-', ' ')} ({cited})."
 
 
 @pytest.mark.parametrize(
