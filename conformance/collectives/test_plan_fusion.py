@@ -120,7 +120,7 @@ def test_a_scaling_and_a_cast_before_a_collective_keep_their_order(impl, check, 
 @clause("COLL-02.4-02")
 @pytest.mark.parametrize("place", ["before", "behind"])
 def test_a_cast_beside_a_collective_overflows_as_it_says(impl, check, place):
-    """What is too large for fp8_e5m2 becomes an infinity, and not its largest number, also where it is folded."""
+    """A value too large for fp8_e5m2 becomes an infinity and not the largest number, also in a folded cast."""
     gives, inputs = "tensor<25xfp8_e5m2>", [{"x": fp32([1.0] * 24 + [-(2.0**20)])} for _ in range(3)]
     to = '{dtype = "fp8_e5m2", overflow = "nonfinite"}'
     if place == "before":

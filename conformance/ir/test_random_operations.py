@@ -251,7 +251,7 @@ def test_the_gradient_of_dropout_has_its_mask(impl, check):
 @feature("random-ops")
 @clause("LANG-02-04", "LANG-03.1-03")
 def test_a_function_drops_elements_of_tensors_of_any_extent(impl, check):
-    """What is made for a call with two elements is not that of three; a rate of 0 keeps them all."""
+    """Code made for two elements does not serve three; a rate of 0 keeps all elements."""
     vector, numbers = "tensor<?xfp32>", {"A": [1.0, 2.0], "B": [3.0, 4.0, 5.0]}
     helper = func("return op.dropout(X, rate=0.0);", parameters=f"X: {vector}", result=vector, name="keep")
     parameters = ", ".join(f"{name}: {vector}" for name in numbers)

@@ -141,23 +141,32 @@ PRODUCT = (
 ROWS = "module m { kernel k(x: tensor<16x8xfp32>, y: tensor<16xfp32>) { y = op.sum(x) @{axis=1}; } }"
 
 
+def launched(impl, check, source, tree, operands, size):
+    """The bytes of the result of a kernel that is launched under a reduction order; None if that is refused."""
+    session = opened(impl, check)
+    kernel = session.kernel("k", source)
+    pointers = [session.upload(x.data) for x in operands] + [session.upload(bytes(size))]
+    session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": tree})
+    answer = session.launching(kernel, packed(*(("ptr", pointer) for pointer in pointers)))
+    data = session.download(pointers[-1], size)
+    if not isinstance(answer, Rejected):
+        return data
+    check.status(answer, "TESS_ERR_UNSUPPORTED")
+    check.equal(data, bytes(size), "the memory after the refusal")
+    return None
+
+
 @level("strict")
 @feature("reductions")
 @clause("RT-11-02")
 @pytest.mark.parametrize("tree", REDUCTION_ORDERS.values(), ids=REDUCTION_ORDERS)
 def test_a_launched_sum_has_the_order_of_its_descriptor_or_is_refused(impl, check, tree):
     """A program that is lowered in another order is TESS_ERR_UNSUPPORTED from tessLaunch (AMB-RT-78)."""
-    session = opened(impl, check)
     x = counted("fp32", (16, 8), seed=821, exponents=(-12, 12))
-    kernel, pointer, result = session.kernel("k", ROWS), session.upload(x.data), session.upload(bytes(64))
-    session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": tree})
-    answer = session.launching(kernel, packed(("ptr", pointer), ("ptr", result)))
-    actual = Tensor("fp32", (16,), session.download(result, 64))
-    if isinstance(answer, Rejected):
-        check.status(answer, "TESS_ERR_UNSUPPORTED")
-        check.equal(actual.data, bytes(64), "what a refused launch has left")
-    else:
-        check.bits(actual, replay.sum(x, 1, Tree.from_json(tree), canonical("fp32")), "the tree, replayed")
+    data = launched(impl, check, ROWS, tree, [x], 64)
+    if data is not None:
+        expected = replay.sum(x, 1, Tree.from_json(tree), canonical("fp32"))
+        check.bits(Tensor("fp32", (16,), data), expected, "the tree, replayed")
 
 
 @level("strict")
@@ -165,18 +174,11 @@ def test_a_launched_sum_has_the_order_of_its_descriptor_or_is_refused(impl, chec
 @pytest.mark.parametrize("tree", REDUCTION_ORDERS.values(), ids=REDUCTION_ORDERS)
 def test_a_launched_product_has_the_order_of_its_descriptor_or_is_refused(impl, check, tree):
     """The eight terms of each element; a product in another order is TESS_ERR_UNSUPPORTED (AMB-RT-78)."""
-    session = opened(impl, check)
     a, b = (counted("fp32", shape, seed=826 + place, exponents=(-12, 12)) for place, shape in enumerate(FACTORS))
-    kernel = session.kernel("k", PRODUCT)
-    pointers = [session.upload(x.data) for x in (a, b)] + [session.upload(bytes(64))]
-    session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": tree})
-    answer = session.launching(kernel, packed(*(("ptr", pointer) for pointer in pointers)))
-    actual = Tensor("fp32", (4, 4), session.download(pointers[2], 64))
-    if isinstance(answer, Rejected):
-        check.status(answer, "TESS_ERR_UNSUPPORTED")
-        check.equal(actual.data, bytes(64), "the memory after the refusal")
-    else:
-        check.bits(actual, replay.matmul(a, b, Tree.from_json(tree), canonical("fp32")), "the tree, replayed")
+    data = launched(impl, check, PRODUCT, tree, [a, b], 64)
+    if data is not None:
+        expected = replay.matmul(a, b, Tree.from_json(tree), canonical("fp32"))
+        check.bits(Tensor("fp32", (4, 4), data), expected, "the tree, replayed")
 
 
 POWERS = ((1, 0), (0, -1), (-1, 0), (0, 1))
@@ -189,15 +191,9 @@ COLUMNS = "module m { kernel k(x: tensor<16x4xfp32>, y: tensor<16x4xcomplex64>) 
 @pytest.mark.parametrize("tree", ["fold", "pairwise", [[0, 2], [1, 3]], [3, [2, [1, 0]]]], ids=str)
 def test_a_launched_transform_has_the_order_of_its_descriptor_or_is_refused(impl, check, tree):
     """Of four elements, whose factors are 1, -1, i and -i, and whose scale is a half: sums alone round (AMB-RT-78)."""
-    session = opened(impl, check)
     x = counted("fp32", (16, 4), seed=828, exponents=(-12, 12))
-    kernel, pointer, result = session.kernel("k", COLUMNS), session.upload(x.data), session.upload(bytes(512))
-    session.ask("tessxSetDescriptor", context=session.context, descriptor={"reduction_order": tree})
-    answer = session.launching(kernel, packed(("ptr", pointer), ("ptr", result)))
-    data = session.download(result, 512)
-    if isinstance(answer, Rejected):
-        check.status(answer, "TESS_ERR_UNSUPPORTED")
-        check.equal(data, bytes(512), "the memory after the refusal")
+    data = launched(impl, check, COLUMNS, tree, [x], 512)
+    if data is None:
         return
     rows = [values_of("fp32", x.data)[4 * row : 4 * row + 4] for row in range(16)]
     parts = [[POWERS[j * k % 4][part] for j in range(4)] for k in range(4) for part in (0, 1)]

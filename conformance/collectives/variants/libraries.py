@@ -35,7 +35,7 @@ class Library(Without):
 
 @varies("AMB-COLL-08", "knows the algorithms ring and tree", COLLECTIVES)
 class TwoAlgorithms(Library):
-    """What a program names beside is unsupported."""
+    """Any other algorithm that a program names is unsupported."""
 
     def collectives_run(self, *, algorithm: str = "auto", **arguments: Any) -> Any:
         """Run by one of two algorithms."""

@@ -80,7 +80,7 @@ def test_a_program_that_has_run_fails_where_it_must(impl, check, at):
 @clause("LANG-08.2-01", "LANG-03.1-03")
 @pytest.mark.parametrize("at", [pytest.param(at, marks=feature(f"execute-{at}")) for at in LOWER_LEVELS])
 def test_a_program_runs_on_shapes_one_after_another(impl, check, at):
-    """What is made for six elements in two rows is not that of six in three, nor of eight."""
+    """Code made for six elements in two rows serves neither six in three rows nor eight."""
     source = returning("A - A * A", "A: tensor<?x?xint32>", "tensor<?x?xint32>")
     for rows, columns in ((2, 3), (3, 2), (2, 4), (2, 3)):
         values = [[10 * row + column for column in range(columns)] for row in range(rows)]

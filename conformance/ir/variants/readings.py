@@ -6,13 +6,13 @@ Most read another text in the place of the one they are given.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import altered, varies
+from tessera_conformance.strength import Variant, altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.graph import control
 from tessera_reference.graph.control import Assert, For
@@ -80,31 +80,24 @@ GRAMMAR_WORDS = {"assert", "fn", "tensor", "memref", "fragment", "axes", "shape"
 TYPES = parser._types
 
 
-def with_words() -> Mapping[str, str]:
-    """The types of words, those of the grammar that are not reserved among them."""
-    return {**dict.fromkeys(GRAMMAR_WORDS, "WORD"), **TYPES()}
+def reserving(name: str, description: str, words: Set[str]) -> Variant:
+    """These words of the grammar are reserved."""
+    return altered(
+        "AMB-LANG-02",
+        description,
+        (*TEXTS, "ir/rejections/parse/*"),
+        ReferenceAdapter,
+        (parser, "RESERVED", parser.RESERVED | words),
+        (parser, "_types", lambda: {**dict.fromkeys(sorted(words), "WORD"), **TYPES()}),
+        name=name,
+    )
 
 
-MORE_WORDS = altered(
-    "AMB-LANG-02",
-    "reserves every word of the grammar",
-    (*TEXTS, "ir/rejections/parse/*"),
-    ReferenceAdapter,
-    (parser, "RESERVED", parser.RESERVED | GRAMMAR_WORDS),
-    (parser, "_types", with_words),
-    name="more_words",
-)
-
-
-SOME_WORDS = GRAMMAR_WORDS - {"axes", "shape", "addrspace"}
-WORDS_OF_PRODUCTIONS = altered(
-    "AMB-LANG-02",
+MORE_WORDS = reserving("more_words", "reserves every word of the grammar", GRAMMAR_WORDS)
+WORDS_OF_PRODUCTIONS = reserving(
+    "words_of_productions",
     "reserves the words with which statements and types begin, and no name of an attribute",
-    (*TEXTS, "ir/rejections/parse/*"),
-    ReferenceAdapter,
-    (parser, "RESERVED", parser.RESERVED | SOME_WORDS),
-    (parser, "_types", lambda: {**dict.fromkeys(SOME_WORDS, "WORD"), **TYPES()}),
-    name="words_of_productions",
+    GRAMMAR_WORDS - {"axes", "shape", "addrspace"},
 )
 
 

@@ -314,7 +314,7 @@ FEATURES_OF_PROCESSES: Mapping[str, Any] = {
 @pytest.mark.parametrize("name", FEATURES_OF_PROCESSES)
 @EVERY_TARGET
 def test_an_unsupported_feature_of_processes_is_refused_when_it_is_compiled(impl, check, target, name):
-    """What the table csp leaves out is unsupported (AMB-WSP-29), plain channels too; other programs compile."""
+    """Features absent from the table csp are unsupported (AMB-WSP-29), plain channels too; other programs compile."""
     csp, one = matrix(impl, check, target)["csp"], FEATURES_OF_PROCESSES[name]
     stated = one["csp"]["channels"]
     used = [name, *(["sync_only_channels"] if stated else [])]
